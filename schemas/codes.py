@@ -1,0 +1,95 @@
+"""The one table of codes: what every refusal is called, what it means, and how HTTP says it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Spelled as users see them; what each means is in `CODES`."""
+
+    MALFORMED = "malformed"
+    UNKNOWN_SCHEMA = "unknown-schema"
+    WRONG_TOPIC = "wrong-topic"
+    WRONG_PARTITION = "wrong-partition"
+    EMPTY_KEY = "empty-key"
+    KEY_MISMATCH = "key-mismatch"
+    UNKNOWN_OUTCOME_CLASS = "unknown-outcome-class"
+    IDEMPOTENCY_KEY_MISSING = "idempotency-key-missing"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not-found"
+    IDEMPOTENCY_IN_PROGRESS = "idempotency-in-progress"
+    IDEMPOTENCY_MISMATCH = "idempotency-mismatch"
+    START_REFUSED = "start-refused"
+    POOL_FULL = "pool-full"
+    SETTLEMENT_CONFLICT = "settlement-conflict"
+    EPOCH_SUPERSEDED = "epoch-superseded"
+    VERSION_SUPERSEDED = "version-superseded"
+    NEVER_FITS = "never-fits"
+    PAYLOAD_TOO_LARGE = "payload-too-large"
+    INVALID_FIELD = "invalid-field"
+    DEADLINE_MISSING = "deadline-missing"
+    DEADLINE_PASSED = "deadline-passed"
+    OUTPUT_CEILING_MISSING = "output-ceiling-missing"
+    REFERENCE_TOO_LONG = "reference-too-long"
+    UNKNOWN_POOL = "unknown-pool"
+    UNKNOWN_DOMAIN = "unknown-domain"
+    TENANT_QUEUE_FULL = "tenant-queue-full"
+    DOMAIN_QUEUE_FULL = "domain-queue-full"
+    CELL_QUEUE_FULL = "cell-queue-full"
+    BUDGET_EXHAUSTED = "budget-exhausted"
+    TOO_MANY_CALLS = "too-many-calls"
+    NO_OWNER = "no-owner"
+    RESTORING = "restoring"
+    BEHIND = "behind"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeInfo:
+    """What a code is outside: HTTP status, a title for people, and whether to come again."""
+
+    status: int
+    title: str
+    temporary: bool = False
+    """True: not bound to the idempotency key; the same key may be sent again (R188)."""
+
+
+CODES: dict[Code, CodeInfo] = {
+    Code.MALFORMED: CodeInfo(400, "The request could not be read"),
+    Code.UNKNOWN_SCHEMA: CodeInfo(400, "No published schema has this fingerprint"),
+    Code.WRONG_TOPIC: CodeInfo(400, "This kind of record does not belong on this topic"),
+    Code.WRONG_PARTITION: CodeInfo(400, "The key belongs on another partition (murmur2)"),
+    Code.EMPTY_KEY: CodeInfo(400, "The record has no key"),
+    Code.KEY_MISMATCH: CodeInfo(400, "The key and the body name different owners"),
+    Code.UNKNOWN_OUTCOME_CLASS: CodeInfo(400, "No such outcome"),
+    Code.IDEMPOTENCY_KEY_MISSING: CodeInfo(400, "An idempotency key is needed"),
+    Code.UNAUTHENTICATED: CodeInfo(401, "No valid credential"),
+    Code.FORBIDDEN: CodeInfo(403, "The credential does not allow this"),
+    Code.NOT_FOUND: CodeInfo(404, "Not found"),
+    Code.IDEMPOTENCY_IN_PROGRESS: CodeInfo(
+        409, "The first request with this key is still being decided", temporary=True
+    ),
+    Code.START_REFUSED: CodeInfo(409, "The grant is no longer live; do not call the provider"),
+    Code.POOL_FULL: CodeInfo(409, "The pool has no free member slot", temporary=True),
+    Code.SETTLEMENT_CONFLICT: CodeInfo(409, "Already settled otherwise"),
+    Code.EPOCH_SUPERSEDED: CodeInfo(412, "A newer epoch has taken over"),
+    Code.VERSION_SUPERSEDED: CodeInfo(412, "The configuration was changed since it was read"),
+    Code.NEVER_FITS: CodeInfo(413, "The cost exceeds a limit and can never fit"),
+    Code.PAYLOAD_TOO_LARGE: CodeInfo(413, "The declared payload is larger than the cell accepts"),
+    Code.IDEMPOTENCY_MISMATCH: CodeInfo(422, "This key was used for another payload"),
+    Code.INVALID_FIELD: CodeInfo(422, "A field has a value outside its range"),
+    Code.DEADLINE_MISSING: CodeInfo(422, "A deadline for the start is needed"),
+    Code.DEADLINE_PASSED: CodeInfo(422, "The deadline has passed"),
+    Code.OUTPUT_CEILING_MISSING: CodeInfo(422, "Each call needs its own output ceiling"),
+    Code.REFERENCE_TOO_LONG: CodeInfo(422, "A reference is longer than the cell accepts"),
+    Code.UNKNOWN_POOL: CodeInfo(422, "No such pool"),
+    Code.UNKNOWN_DOMAIN: CodeInfo(422, "No such budget domain"),
+    Code.TENANT_QUEUE_FULL: CodeInfo(429, "The tenant's queue is full", temporary=True),
+    Code.DOMAIN_QUEUE_FULL: CodeInfo(429, "The domain's queue is full", temporary=True),
+    Code.CELL_QUEUE_FULL: CodeInfo(429, "The cell's queue is full", temporary=True),
+    Code.BUDGET_EXHAUSTED: CodeInfo(429, "The budget is exhausted", temporary=True),
+    Code.TOO_MANY_CALLS: CodeInfo(429, "Too many calls", temporary=True),
+    Code.NO_OWNER: CodeInfo(503, "No scheduler owns the cell at present", temporary=True),
+    Code.RESTORING: CodeInfo(503, "The read model is still being restored", temporary=True),
+    Code.BEHIND: CodeInfo(503, "The read model has not reached that position", temporary=True),
+}

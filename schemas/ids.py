@@ -1,0 +1,46 @@
+"""Names not to be mixed up, and how an operation's id follows from what was asked."""
+
+import hashlib
+from typing import NewType
+
+TenantId = NewType("TenantId", str)
+UserId = NewType("UserId", str)
+PoolId = NewType("PoolId", str)
+DomainId = NewType("DomainId", str)
+DimensionName = NewType("DimensionName", str)
+CellId = NewType("CellId", str)
+MemberId = NewType("MemberId", str)
+MemberEpoch = NewType("MemberEpoch", str)
+OperationId = NewType("OperationId", bytes)
+OwnerId = NewType("OwnerId", bytes)
+PayloadDigest = NewType("PayloadDigest", bytes)
+StateHash = NewType("StateHash", bytes)
+
+SELF_POOL = PoolId("self")
+"""The pool whose member is the submitter's own process."""
+
+OPERATION_ID_BYTES = 16
+
+
+def operation_id(
+    *, pool: PoolId, tenant: TenantId, user: UserId, idempotency_key: str
+) -> OperationId:
+    """The id that any client can compute before it sends (requirements R176).
+
+    The first 16 bytes of SHA-256 over the four parts in UTF-8, each after its length in four
+    big-endian bytes, so that no two different scopes meet.
+
+    >>> operation_id(pool="p", tenant="t", user="u", idempotency_key="k").hex()
+    'a6fd434d9c575c66edb512983b1ff66c'
+    """
+    digest = hashlib.sha256()
+    for part in (pool, tenant, user, idempotency_key):
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(4, "big"))
+        digest.update(encoded)
+    return OperationId(digest.digest()[:OPERATION_ID_BYTES])
+
+
+def provider_key(operation: OperationId, incarnation: int) -> str:
+    """The idempotency key for the provider: the same in every attempt of one incarnation (R72)."""
+    return f"{operation.hex()}-{incarnation}"
