@@ -21,7 +21,7 @@ class InputTrimmed(Exception):
 
 
 class Inputs(Protocol):
-    """All input partitions of a cell, assigned by hand from the positions that the fold gives."""
+    """All input partitions of a cell, for one term; assigned by hand from the fold's positions."""
 
     def assign(self, positions: Mapping[Place, int]) -> None:
         """Read from these next offsets on; a partition that is not named begins at 0."""
@@ -39,7 +39,10 @@ class Inputs(Protocol):
         ...
 
     def ends(self) -> Mapping[Place, int] | None:
-        """The offset after the last record of every partition now; None if not answered."""
+        """The offset after the last record of every partition now; None if one did not answer.
+
+        Works before `assign` too: a standby that cannot see every input must not take over.
+        """
         ...
 
     def readable(self) -> bool:

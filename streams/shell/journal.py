@@ -1,4 +1,4 @@
-"""Ports to the journal and to pulses: append one entry and learn where it landed, read from a place.
+"""Ports to the journal and to pulses: append one entry and learn where it landed, or read.
 
 No port call blocks longer than the wait it is given, so that the loop above is a sequence of short
 steps, and simulation may stop a process between any two of them.
@@ -71,10 +71,6 @@ class Reader(Protocol):
         """
         ...
 
-    def end(self) -> int | None:
-        """The offset after the last record, asked afresh; None if the broker did not answer."""
-        ...
-
     def close(self) -> None:
         """Let go; does not wait."""
         ...
@@ -89,6 +85,13 @@ class Journal(Protocol):
 
     def start(self) -> int:
         """The first offset that is still there; 0 for a journal that is whole."""
+        ...
+
+    def end(self) -> int | None:
+        """The offset after the last record, asked afresh; None if the broker did not answer.
+
+        Needs no reader, so that an owner follows its journal without fetching its own entries.
+        """
         ...
 
     def reader(self, offset: int) -> Reader:

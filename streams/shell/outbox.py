@@ -21,14 +21,16 @@ class Outgoing(NamedTuple):
 
 
 class Outbox(Protocol):
-    """Everything handed over goes out in order per partition, or the term ends."""
+    """One term's producer, primed before use: all goes out in order, or the term ends."""
 
     def publish(self, offset: int, records: Sequence[Outgoing]) -> None:
         """Hand over all outputs of the entry at `offset`; entries come in journal order."""
         ...
 
     def published(self) -> int:
-        """The offset up to which all outputs are known to be out; -1 for none.
+        """The last entry handed over of which, and of all before it, every output is out.
+
+        Starts at -1 in each term. Asking also lets reports come in; does not wait.
 
         Raises:
             PublishFailed: a report said no, now or before.

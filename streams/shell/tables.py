@@ -16,6 +16,8 @@ class Applied(NamedTuple):
     """How far the store is: which journal, the last folded entry and the hash after it."""
 
     topic_id: str
+    core_version: int
+    """Whose rows these are; under another version they are folded again from the journal."""
     head: Head
     next_offset: int
     """Where to read on; noise after the head may already be passed."""
@@ -39,6 +41,10 @@ class TableStore(Rows, Protocol):
 
     def write(self, images: Sequence[Image], applied: Applied) -> None:
         """Write all images and `applied` atomically; later reads see them."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all rows and `applied`; what follows is a fold from the journal's start."""
         ...
 
     def close(self) -> None:
