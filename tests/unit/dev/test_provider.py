@@ -1,0 +1,75 @@
+"""The provider as a caller meets it, on a loopback port and by its record."""
+
+import asyncio
+import io
+import json
+from typing import Any
+
+from evenhand.dev.judge import Limits
+from evenhand.dev.provider import Provider
+from evenhand.dev.play import Prompt
+
+TEXTS = {"p/0": Prompt(100, 5)}
+CALL = {"payload_ref": "p/0", "output_tokens_max": 10, "tenant": "a", "idempotency_key": "k"}
+
+
+def _provider(**limits: int) -> tuple[Provider, io.StringIO]:
+    record = io.StringIO()
+    allowed = Limits(**({"requests": 9, "tokens": 999, "slots": 9, "window_ms": 60_000} | limits))
+    return Provider(allowed, TEXTS, record, speed_up=1000), record
+
+
+def _ask(provider: Provider, *bodies: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    async def asked() -> list[tuple[int, dict[str, Any]]]:
+        server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        answers = []
+        for body in bodies:
+            content = json.dumps(body).encode()
+            writer.write(b"POST /calls HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(content))
+            writer.write(content)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+            answers.append((int(head.split()[1]), json.loads(await reader.readexactly(length))))
+        writer.close()
+        await writer.wait_closed()
+        server.close()
+        await server.wait_closed()
+        return answers
+
+    return asyncio.run(asked())
+
+
+def test_a_call_is_answered_with_the_usage_that_the_trace_recorded() -> None:
+    provider, record = _provider()
+    answers = _ask(provider, CALL, {**CALL, "idempotency_key": "l", "output_tokens_max": 3})
+    assert answers == [
+        (200, {"usage": {"prompt_tokens": 100, "output_tokens": 5}}),
+        (200, {"usage": {"prompt_tokens": 100, "output_tokens": 3}}),
+    ]
+    lines = [json.loads(line) for line in record.getvalue().splitlines()]
+    assert [(line["tokens"], line["over"]) for line in lines] == [(110, []), (103, [])]
+    assert provider.verdict()["clean"]
+
+
+def test_a_call_over_a_limit_is_refused_and_stays_in_the_record() -> None:
+    provider, record = _provider(tokens=150)
+    answers = _ask(provider, CALL, {**CALL, "idempotency_key": "l"})
+    assert [status for status, _ in answers] == [200, 429]
+    assert json.loads(record.getvalue().splitlines()[1])["over"] == ["tokens"]
+    assert provider.verdict()["overshoot_calls"] == 1
+    assert provider.verdict()["overshoot_tokens"] == 70
+
+
+def test_nonsense_is_answered_and_counts_as_no_call() -> None:
+    provider, _record = _provider()
+    answers = _ask(provider, {"payload_ref": "q/0", "output_tokens_max": 1}, {"payload_ref": "p/0"})
+    assert [status for status, _ in answers] == [400, 400]
+    assert provider.verdict()["calls"] == 0
+
+
+def test_the_verdict_is_there_over_http_and_unknown_paths_are_not() -> None:
+    provider, _record = _provider()
+    status, body = asyncio.run(provider.answer("GET", "/verdict", b""))
+    assert (status, body["limits"]["slots"]) == (200, 9)
+    assert asyncio.run(provider.answer("GET", "/calls", b""))[0] == 404
