@@ -42,6 +42,8 @@ class Code(StrEnum):
     NO_OWNER = "no-owner"
     RESTORING = "restoring"
     BEHIND = "behind"
+    NOT_WRITTEN = "not-written"
+    INTERNAL = "internal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +94,6 @@ CODES: dict[Code, CodeInfo] = {
     Code.NO_OWNER: CodeInfo(503, "No scheduler owns the cell at present", temporary=True),
     Code.RESTORING: CodeInfo(503, "The read model is still being restored", temporary=True),
     Code.BEHIND: CodeInfo(503, "The read model has not reached that position", temporary=True),
+    Code.NOT_WRITTEN: CodeInfo(503, "The broker did not confirm the write", temporary=True),
+    Code.INTERNAL: CodeInfo(500, "A mistake of ours"),
 }

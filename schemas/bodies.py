@@ -1,0 +1,344 @@
+"""What the HTTP interface takes and gives, as API and SDK both read it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from .codes import Code
+
+COUNT_MAX = 2**53 - 1
+"""The largest integer that every JSON reader keeps exact (RFC 8259 section 6)."""
+NAME_CHARS_MAX = 200
+REFERENCE_CHARS_MAX = 65_536
+"""Far above any cell's own bound, which refuses with a code that says so."""
+
+
+def _rfc3339(instant: datetime) -> str:
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Instant = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
+"""RFC 3339 in UTC with milliseconds."""
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX)]
+Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+
+
+class Role(StrEnum):
+    """What a credential may do."""
+
+    TENANT = "tenant"
+    """Its own operations, and what explains them."""
+    WORKER = "worker"
+    """Members, starts and results of its pools."""
+    OPERATOR = "operator"
+    """Everything that changes the cell."""
+    AUDITOR = "auditor"
+    """Read everything, change nothing."""
+
+
+class State(StrEnum):
+    """Where an operation is (requirements C1); `received` is on the log and not yet decided."""
+
+    RECEIVED = "received"
+    WAITING = "waiting"
+    PARKED = "parked"
+    GRANTED = "granted"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    REJECTED = "rejected"
+
+
+class Request(BaseModel):
+    """A body that users send: unknown fields are refused, so that a misspelt one is noticed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Reply(BaseModel):
+    """A body that users get: readers ignore fields that they do not know."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Submit(Request):
+    """`POST /v1/operations`; tenant and user come from the credential, the key from its header."""
+
+    pool: Name
+    domain: Name
+    lane: Name = "interactive"
+    tier: Name | None = None
+    connection: Name | None = None
+    effect: Literal["read_only", "keyed", "unsafe"] = "unsafe"
+    prompt_tokens: Count
+    output_tokens_max: Count | None = None
+    """The call's own output ceiling; without one the operation is refused."""
+    payload_bytes: Count = 0
+    payload_ref: str | None = Field(default=None, max_length=REFERENCE_CHARS_MAX)
+    content_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    start_within_ms: Count | None = None
+    deadline_ms: Count | None = None
+    """Absolute, in milliseconds since 1970; of the two deadlines one is needed."""
+    member: Name | None = None
+    """For pool `self`: which process of the submitter runs it."""
+
+
+class Submitted(Reply):
+    """What is known of a submission: durable, or admitted too, and never when it will be done."""
+
+    operation: str
+    state: Literal["received", "admitted"] | State
+    """`received` or `admitted` for a new operation; its state now for a repeat."""
+    place: int | None = None
+    """Place in its queue, 1 for the next; null when it does not wait or waits too far back."""
+    input: str | None = None
+    """`<topic>:<partition>:<offset>` of the submission; null for a repeat known already."""
+
+
+class Cancel(Request):
+    """`POST /v1/operations/{id}:cancel`."""
+
+    reason: str = Field(default="", max_length=NAME_CHARS_MAX)
+
+
+class Cancelled(Reply):
+    """The cancellation is on the log; whether it came in time the operation will tell."""
+
+    operation: str
+    state: State
+    """The state when the cancellation was sent."""
+    input: str
+
+
+class Operation(Reply):
+    """One operation as far as it has been decided."""
+
+    operation: str
+    tenant: str
+    user: str
+    state: State
+    pool: str
+    domain: str
+    lane: str
+    tier: str | None = None
+    connection: str | None = None
+    effect: str
+    prompt_tokens: int
+    output_tokens_max: int
+    payload_bytes: int
+    payload_ref: str | None = None
+    member: str | None = None
+    """The member that holds the newest attempt, or that the submitter named."""
+    attempt: int
+    place: int | None = None
+    admitted_at: Instant | None = None
+    deadline: Instant | None = None
+    granted_at: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    cancel_requested: bool = False
+    outcome: str | None = None
+    late: bool = False
+    used_prompt_tokens: int | None = None
+    used_output_tokens: int | None = None
+    result_ref: str | None = None
+    error: str | None = None
+    code: str | None = None
+    """Why it was rejected, parked or ended."""
+    detail: str | None = None
+
+
+class Operations(Reply):
+    """One page, newest first. A filtered page may be short or empty: follow `next` until null."""
+
+    items: list[Operation]
+    next: str | None = None
+
+
+class Tenant(Reply):
+    """One tenant: what it was told, what it has in the cell now, and what it used."""
+
+    tenant: str
+    weight: int
+    offered: int
+    """Submissions decided: admitted + rejected + duplicates + conflicts."""
+    admitted: int
+    rejected: int
+    duplicates: int
+    conflicts: int
+    refusals: dict[str, int]
+    """Rejections by code."""
+    waiting: int
+    waiting_bytes: int
+    waiting_count_max: int
+    waiting_bytes_max: int
+    parked: int
+    granted: int
+    started: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    expired: int
+    grants: int
+    starts: int
+    settled: int
+    tokens_reserved: int
+    """Over all settled attempts."""
+    tokens_used: int
+    cost_ns: int
+    """Cost charged for settled attempts, in nanoseconds of budget."""
+
+
+class Tenants(Reply):
+    """All tenants that the credential may see, by name."""
+
+    items: list[Tenant]
+
+
+class Queue(Reply):
+    """One queue of a tenant: first in, first out."""
+
+    lane: str
+    pool: str
+    domain: str
+    waiting: int
+    waiting_bytes: int
+    head: str | None = None
+    """The operation whose turn is next."""
+    head_admitted_at: Instant | None = None
+    deferred_on: "Binding | None" = None
+    """What the head was last told to wait for; null once something was granted from here."""
+
+
+class Queues(Reply):
+    """A tenant's queues."""
+
+    tenant: str
+    items: list[Queue]
+
+
+class Binding(Reply):
+    """What stood in the way."""
+
+    domain: str
+    level: str
+    dimension: str
+    not_before: Instant | None = None
+
+
+class DimensionUse(Reply):
+    """One dimension at one level; `held`, `in_use` and `counted` are in its unit."""
+
+    dimension: str
+    unit: str
+    kind: str
+    limit: int
+    window_ms: int | None = None
+    held: int
+    """Reserved by grants that have not started."""
+    in_use: int
+    """Reserved by calls that have started and are not settled."""
+    counted: int
+    """What counts against the limit now, the charges that have not left the window among it."""
+    free: int
+    """limit - counted; negative after a limit was lowered below use."""
+
+
+class Budget(Reply):
+    """One level of one budget domain; the tenant is null at the domain's own level."""
+
+    domain: str
+    tenant: str | None = None
+    policy: str | None = None
+    config_version: int | None = None
+    dimensions: list[DimensionUse]
+
+
+class Budgets(Reply):
+    """Levels of budget domains that the credential may see."""
+
+    items: list[Budget]
+
+
+class Member(Reply):
+    """One process of a pool."""
+
+    member: str
+    member_epoch: str
+    pool: str
+    tenant: str | None = None
+    state: str
+    """joining, active, suspect, draining or left."""
+    places: int
+    granted: int
+    started: int
+    seen_at: Instant
+
+
+class Members(Reply):
+    """Members of all pools, by name."""
+
+    items: list[Member]
+
+
+class Readiness(Reply):
+    """How far the read model is; ready once it has passed the end seen at start."""
+
+    ready: bool
+    role: Literal["follower"] = "follower"
+    position: str
+    offset: int
+    """Journal offset after the last record read."""
+    end: int | None = None
+    """The end of the journal as seen at start; null until the broker has answered."""
+
+
+class BudgetProblem(Reply):
+    """The budget that refused."""
+
+    domain: str
+    level: str | None = None
+    dimension: str | None = None
+
+
+class FieldProblem(Reply):
+    """One field that was not taken."""
+
+    field: str
+    reason: str
+
+
+class Problem(Reply):
+    """RFC 9457, `application/problem+json`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: Code
+    keep_key: bool | None = None
+    """True: send the same idempotency key again. False: this answer is bound to the key."""
+    operation: str | None = None
+    tenant: str | None = None
+    budget: BudgetProblem | None = None
+    retry_at: Instant | None = None
+    confidence: Literal["locally_measured", "unknown"] | None = None
+    """How `retry_at` is known; `unknown` beside null means: probe again."""
+    errors: list[FieldProblem] | None = None
+
+
+POSITION = "Evenhand-Position"
+"""Reply: everything up to here is reflected, `<cell>:<generation>:<offset>:<index>`."""
+AT_LEAST = "Evenhand-At-Least"
+"""Request: a position, or the input that a write was answered with."""
+INPUT = "Evenhand-Input"
+"""Reply to a write: `<topic>:<partition>:<offset>` of the record."""
+IDEMPOTENCY_KEY = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+WAIT_ADMITTED = "Evenhand-Wait-Admitted"
+"""Request: how many milliseconds to wait for the admission decision."""
