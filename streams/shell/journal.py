@@ -79,12 +79,15 @@ class Reader(Protocol):
 class Journal(Protocol):
     """The journal topic of one cell."""
 
-    def topic_id(self) -> str:
-        """The id that the cluster gave the topic; a recreated topic has another one."""
+    def topic_id(self) -> str | None:
+        """The id that the cluster gave the topic; a recreated topic has another one.
+
+        None if the topic is not there yet or the broker did not answer.
+        """
         ...
 
-    def start(self) -> int:
-        """The first offset that is still there; 0 for a journal that is whole."""
+    def start(self) -> int | None:
+        """The first offset still there, 0 for a whole journal; None if the broker did not answer."""
         ...
 
     def end(self) -> int | None:
@@ -99,12 +102,12 @@ class Journal(Protocol):
         ...
 
     def writer(self) -> Writer:
-        """A primed producer for one term."""
+        """A producer for one term, primed as far as the broker answers; never fails."""
         ...
 
 
 class Pulses(Protocol):
-    """The pulse topic: a hint that the owner lives, never a proof."""
+    """The pulse topic, for one life as standby and owner: a hint that the owner lives, no proof."""
 
     def send(self, value: bytes) -> None:
         """Send one pulse; a lost pulse is no error."""

@@ -36,13 +36,13 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The world of one cell. Factories make what one term uses and then throws away."""
+    """The world of one cell. Factories make what one standby or term uses and then throws away."""
 
     cell: CellId
     prefix: str
     """First part of every topic's name."""
     journal: Journal
-    pulses: Pulses
+    pulses: Callable[[], Pulses]
     inputs: Callable[[], Inputs]
     outbox: Callable[[], Outbox]
     tables: Callable[[], TableStore]
