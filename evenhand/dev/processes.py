@@ -34,7 +34,7 @@ TAIL_BYTES = 16_384
 # is in that group: as long as it lives, the kernel gives the number to nobody else.
 _GUARD = """
 last_act=$1; shift; exec 3<&0
-{ read -r _; eval "$last_act"; kill -s KILL -- "-$$"; } <&3 >/dev/null 2>&1 &
+{ read -r _ || eval "$last_act"; kill -s KILL -- "-$$"; } <&3 >/dev/null 2>&1 &
 exec "$@" 3<&- </dev/null
 """
 
@@ -43,11 +43,11 @@ class ProcessError(Exception):
     """A child program is not as its launcher needs it."""
 
 
-class DiedError(ProcessError):
+class Died(ProcessError):
     """A program ended by itself while somebody waited for it. Waiting longer cannot help."""
 
 
-class NotReadyError(ProcessError):
+class NotReady(ProcessError):
     """A program lives but did not become ready within its bound."""
 
 
@@ -74,7 +74,8 @@ class Process:
             argv: a program on the path, or its file, and its arguments.
             log: appended to.
             env: added to the launcher's own environment.
-            last_act: a command that the guard runs first, for what is not in the group.
+            last_act: a command that the guard runs first when the launcher is gone, for what
+                is not in the group.
         """
         self.name = name
         self.log = log
@@ -155,12 +156,12 @@ class Process:
         Returns: the exit code.
 
         Raises:
-            NotReadyError: it still runs after the bound; nothing was done to it.
+            NotReady: it still runs after the bound; nothing was done to it.
         """
         try:
             code = self._child.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise NotReadyError(self.report(f"still runs after {timeout_s:g} s")) from None
+            raise NotReady(self.report(f"still runs after {timeout_s:g} s")) from None
         self._dismissed = True
         self._cut()
         return code
@@ -180,10 +181,13 @@ class Process:
         _wait_until(probe, what, timeout_s, [self])
 
     def _cut(self) -> None:
-        """Let the guard end what the program may have left in its group."""
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        """Let the guard end what the program may have left in its group; no last act is due."""
+        if self._lifeline is None:
+            return
+        with contextlib.suppress(BrokenPipeError):  # somebody ended the guard too
+            os.write(self._lifeline, b"\n")
+        os.close(self._lifeline)
+        self._lifeline = None
 
 
 class Processes:
@@ -230,14 +234,30 @@ class Processes:
             timeout_s: the bound.
 
         Raises:
-            DiedError: one of the programs ended unasked; raised at once, with the end of its log.
-            NotReadyError: the bound passed.
+            Died: one of the programs ended unasked; raised at once, with the end of its log.
+            NotReady: the bound passed.
         """
         _wait_until(probe, what, timeout_s, self._started)
 
     def stop(self) -> None:
         """Terminate what still lives, last started first; each has STOP_WAIT_S before SIGKILL."""
         self._exits.close()
+
+
+def run(name: str, argv: Sequence[str], *, log: Path, timeout_s: float) -> None:
+    """Run a guarded program to its end.
+
+    Raises:
+        Died: it failed; the message has the end of its log.
+        NotReady: the bound passed; it was killed.
+    """
+    process = Process(name, argv, log=log)
+    try:
+        code = process.wait(timeout_s)
+    finally:
+        process.kill()
+    if code != 0:
+        raise Died(process.report(f"failed with {code}"))
 
 
 def _wait_until(
@@ -247,8 +267,8 @@ def _wait_until(
     while not probe():
         for process in watched:
             if process.died:
-                raise DiedError(process.report(f"ended with {process.exit_code}, expected {what}"))
+                raise Died(process.report(f"ended with {process.exit_code}, expected {what}"))
         if time.monotonic() >= ends_at:
             reports = "\n".join(process.report("lives") for process in watched if process.alive)
-            raise NotReadyError(f"Expected {what} within {timeout_s:g} s.\n{reports}")
+            raise NotReady(f"Expected {what} within {timeout_s:g} s.\n{reports}")
         time.sleep(PROBE_EVERY_S)
