@@ -1,0 +1,42 @@
+"""`python -m tests.benchmarks [--quick] [NAME …]`: one broker, every benchmark, one table."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from evenhand.dev.broker import Broker
+from tests.benchmarks import floors
+from tests.benchmarks.result import REPOSITORY, Result, show, write
+from tests.benchmarks.stage import SEED, Stage
+
+BENCHMARKS = {"floors": floors.run}
+
+
+def main() -> None:
+    """Run them in order; figures of one run share their floors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="within a minute, less exact")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
+    options = parser.parse_args()
+    results: list[Result] = []
+    with Broker(tell=print) as broker, tempfile.TemporaryDirectory(prefix="bench-") as work:
+        for name, run in BENCHMARKS.items():
+            if options.names and name not in options.names:
+                continue
+            stage = Stage(
+                broker.bootstrap,
+                broker.pid if broker.ours else None,
+                Path(work),
+                prefix=f"bench-{name}",
+                quick=options.quick,
+            )
+            try:
+                results.extend(run(stage))
+            finally:
+                stage.stop()
+    write(results, REPOSITORY / "out" / "bench" / "results.jsonl", SEED)
+    show(results)
+
+
+if __name__ == "__main__":
+    main()
