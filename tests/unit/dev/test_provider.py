@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from evenhand.dev.judge import Limits
-from evenhand.dev.provider import Provider
 from evenhand.dev.play import Prompt
+from evenhand.dev.provider import Provider
 
 TEXTS = {"p/0": Prompt(100, 5)}
 CALL = {"payload_ref": "p/0", "output_tokens_max": 10, "tenant": "a", "idempotency_key": "k"}
