@@ -1,10 +1,10 @@
-"""What a decision reads and what it can be: taken inputs, and the ways in which work fits or not."""
+"""What a decision reads and what it can be: taken inputs, and how work fits or not."""
 
 from typing import NamedTuple
 
+from schemas.codes import Code
 from schemas.ids import DimensionName
 from schemas.inputs import Input
-from schemas.units import Millis
 
 
 class Source(NamedTuple):
@@ -18,7 +18,7 @@ class Source(NamedTuple):
 class Unreadable(NamedTuple):
     """An input that is no word, or whose key, partition and body disagree; it is quarantined."""
 
-    code: str
+    code: Code
     detail: str
 
 
@@ -34,12 +34,10 @@ class Fits(NamedTuple):
 
 
 class Binds(NamedTuple):
-    """The first level and dimension without room, and when there will be."""
+    """The first level and dimension without room."""
 
     level: str
     dimension: DimensionName
-    until_ms: Millis | None
-    """Earliest instant at which it can fit; None when no time helps by itself (slots)."""
 
 
 class NeverFits(NamedTuple):
@@ -47,3 +45,14 @@ class NeverFits(NamedTuple):
 
     level: str
     dimension: DimensionName
+
+
+class Refusal(NamedTuple):
+    """Why a submission is not admitted; `detail` is a sentence "Expected ..., but ..."."""
+
+    code: Code
+    detail: str
+    binds_key: bool = False
+    """The same key gets this answer again."""
+    level: str | None = None
+    dimension: DimensionName | None = None

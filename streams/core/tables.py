@@ -5,7 +5,7 @@ images of all changed rows once, for the write batch and for the running hash.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -47,6 +47,16 @@ class Table(IntEnum):
     """operation id -> which live attempt, reservation and charges does it have?"""
     CANCEL = 14
     """operation id -> was it cancelled before it was submitted?"""
+    BUCKET = 15
+    """(level, domain, dimension, aged, exit) -> how much leaves the window at that instant?"""
+    DOMAIN = 16
+    """domain -> how much waits in it, and what was last deferred?"""
+    PARKED = 17
+    """(domain, admission sequence) -> which operations wait for a condition?"""
+
+
+LOAD_PAGE_ROWS = 10_000
+"""Rows read at once at opening, so that loading never holds a table twice."""
 
 
 class Image(NamedTuple):
@@ -69,6 +79,100 @@ class Rows(Protocol):
     ) -> Sequence[tuple[bytes, bytes]]:
         """At most `limit` rows with `first <= key < end`, in key order."""
         ...
+
+
+def pack(*parts: str | int | bytes) -> bytes:
+    """A key whose byte order is the order of its parts; parts of one place have one type.
+
+    Texts end with a zero byte, which no accepted name contains; integers take eight bytes.
+
+    >>> pack("a", 2) < pack("a", 10) < pack("ab", 1)
+    True
+    """
+    out = b""
+    for part in parts:
+        if isinstance(part, int):
+            out += part.to_bytes(8, "big")
+        elif isinstance(part, str):
+            out += part.encode() + b"\x00"
+        else:
+            out += part
+    return out
+
+
+def after(prefix: bytes) -> bytes:
+    """The smallest key greater than every key that begins with `prefix`."""
+    return prefix + b"\xff" * 9
+
+
+class Overlay:
+    """Rows as values: those changed since the last `drain` over those in the store.
+
+    A row that was handed out and then changed must be `put` again, or the change is lost with
+    the entry. `resident` tables are read once, at `load`; after that they are only written.
+    """
+
+    def __init__(self, rows: Rows, kinds: Mapping[Table, type]) -> None:
+        self._rows = rows
+        self._changed: dict[tuple[Table, bytes], Any] = {}
+        self._decoders: dict[Table, Any] = {
+            table: msgspec.msgpack.Decoder(kind) for table, kind in kinds.items()
+        }
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def get(self, table: Table, key: bytes) -> Any:
+        """The row, or None."""
+        found = self._changed.get((table, key), self)
+        if found is not self:
+            return found
+        stored = self._rows.get(table, key)
+        return None if stored is None else self._decoders[table].decode(stored)
+
+    def put(self, table: Table, key: bytes, row: Any) -> None:
+        """Keep the row under its key; the same object may go on being changed until `drain`."""
+        self._changed[table, key] = row
+
+    def delete(self, table: Table, key: bytes) -> None:
+        """Forget the row."""
+        self._changed[table, key] = None
+
+    def scan(self, table: Table, first: bytes, end: bytes, limit: int) -> list[tuple[bytes, Any]]:
+        """At most `limit` rows with `first <= key < end` in key order, changes included."""
+        changed = {
+            key: row
+            for (kind, key), row in self._changed.items()
+            if kind is table and first <= key < end
+        }
+        decoder = self._decoders[table]
+        # Each deletion can hide one stored row, so that many more are read than are wanted.
+        stored = self._rows.scan(table, first, end, limit + len(changed))
+        merged = {key: decoder.decode(value) for key, value in stored if key not in changed}
+        merged.update((key, row) for key, row in changed.items() if row is not None)
+        if len(stored) == limit + len(changed):
+            # Beyond the last row read the store may hold more: keys after it are not known.
+            last = stored[-1][0]
+            merged = {key: row for key, row in merged.items() if key <= last}
+        return sorted(merged.items(), key=lambda item: item[0])[:limit]
+
+    def load(self, table: Table) -> list[tuple[bytes, Any]]:
+        """All rows of a resident table, at opening."""
+        decoder = self._decoders[table]
+        found: list[tuple[bytes, Any]] = []
+        first = b""
+        while page := self._rows.scan(table, first, b"\xff" * 64, LOAD_PAGE_ROWS):
+            found += ((key, decoder.decode(value)) for key, value in page)
+            first = page[-1][0] + b"\x00"
+        return found
+
+    def drain(self) -> list[Image]:
+        """The images of all changed rows, in table and key order; the overlay is empty then."""
+        encode = self._encode
+        images = [
+            Image(table, key, None if row is None else encode(row))
+            for (table, key), row in sorted(self._changed.items(), key=lambda item: item[0])
+        ]
+        self._changed.clear()
+        return images
 
 
 def chain_hash(previous: StateHash, images: Iterable[Image]) -> StateHash:

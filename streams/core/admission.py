@@ -1,0 +1,235 @@
+"""From a submission to its one answer: admitted, rejected, duplicate or conflict.
+
+The guards stand in a fixed order, which is part of the contract: names, the key's history, what the
+operation asks for, its deadline, what can never fit, and last the caps, smallest scope first.
+"""
+
+from collections.abc import Sequence
+
+from schemas.codes import Code
+from schemas.digest import payload_digest
+from schemas.events import (
+    DuplicateObserved,
+    Event,
+    OperationAdmitted,
+    OperationCancelled,
+    OperationForgotten,
+    OperationRejected,
+    SubmissionConflicted,
+)
+from schemas.ids import OperationId, operation_id
+from schemas.inputs import OperationSubmitted
+from schemas.units import Millis, Tokens
+
+from . import shape
+from .budgets import call_cost, cost_ns, never_fits
+from .operations import OperationRow, Phase
+from .outcomes import Refusal
+from .rows import CancelRow
+from .state import State
+from .tables import Table
+from .timers import Kind
+
+
+def admit(state: State, asked: OperationSubmitted) -> Sequence[Event]:
+    """The one answer to a submission (R2); nothing else of the state changes on a refusal."""
+    operation = operation_id(
+        pool=asked.pool, tenant=asked.tenant, user=asked.user, idempotency_key=asked.idempotency_key
+    )
+    refusal = shape.names(asked)
+    if refusal:
+        return [_rejected(operation, asked, refusal)]
+    known = state.operation(operation)
+    if known and (known.forget_ms is None or state.now_ms < known.forget_ms):
+        return [_repeat(operation, asked, known)]
+    refusal = shape.content(state, asked) or shape.deadline(state, asked) or _fit(state, asked)
+    refusal = refusal or _caps(state, asked)
+    if refusal:
+        return [_rejected(operation, asked, refusal)]
+    admitted = _admitted(state, operation, asked, reuse=known is not None)
+    cancel: CancelRow | None = state.rows.get(Table.CANCEL, operation)
+    if cancel is None or cancel.tenant != asked.tenant:
+        return [admitted]
+    cancelled = OperationCancelled(
+        tenant=asked.tenant, operation=operation, reason=cancel.reason, member=asked.member
+    )
+    return [admitted, cancelled]
+
+
+def _repeat(operation: OperationId, asked: OperationSubmitted, known: OperationRow) -> Event:
+    if known.payload_digest != payload_digest(asked):
+        return SubmissionConflicted(tenant=asked.tenant, operation=operation, member=asked.member)
+    return DuplicateObserved(
+        tenant=asked.tenant,
+        operation=operation,
+        state=known.phase,
+        code=known.code,
+        member=asked.member,
+    )
+
+
+def _fit(state: State, asked: OperationSubmitted) -> Refusal | None:
+    assert asked.output_tokens_max is not None
+    windows = state.config.domains[asked.domain].levels(asked.tenant)
+    never = never_fits(windows, call_cost(Tokens(asked.prompt_tokens + asked.output_tokens_max)))
+    if never is None:
+        return None
+    return Refusal(
+        Code.NEVER_FITS,
+        "Expected a cost within every limit, but one alone is larger than the limit",
+        binds_key=True,
+        level=never.level,
+        dimension=never.dimension,
+    )
+
+
+def _caps(state: State, asked: OperationSubmitted) -> Refusal | None:
+    tenant, waiting = state.config.tenant(asked.tenant), state.waiting(asked.tenant)
+    domain, cell, bounds = state.config.domains[asked.domain], state.cell, state.bounds
+    size = asked.payload_bytes
+    for code, count, count_max, held, held_max in (
+        (
+            Code.TENANT_QUEUE_FULL,
+            waiting.count,
+            tenant.waiting_count_max,
+            waiting.bytes,
+            tenant.waiting_bytes_max,
+        ),
+        (
+            Code.DOMAIN_QUEUE_FULL,
+            domain.row.count,
+            domain.config.waiting_count_max,
+            domain.row.bytes,
+            domain.config.waiting_bytes_max,
+        ),
+        (
+            Code.CELL_QUEUE_FULL,
+            cell.waiting,
+            bounds.waiting_count_max,
+            cell.waiting_bytes,
+            bounds.waiting_bytes_max,
+        ),
+    ):
+        if count >= count_max:
+            return Refusal(code, f"Expected fewer than {count_max} waiting, but {count} are")
+        if held + size > held_max:
+            return Refusal(code, f"Expected at most {held_max} bytes waiting, but {held} are")
+    return None
+
+
+def _rejected(operation: OperationId, asked: OperationSubmitted, refusal: Refusal) -> Event:
+    return OperationRejected(
+        tenant=asked.tenant,
+        operation=operation,
+        code=refusal.code,
+        detail=refusal.detail,
+        binds_key=refusal.binds_key,
+        payload_digest=payload_digest(asked) if refusal.binds_key else None,
+        level=refusal.level,
+        dimension=refusal.dimension,
+        retry_at_ms=None,
+        member=asked.member,
+    )
+
+
+def _admitted(
+    state: State, operation: OperationId, asked: OperationSubmitted, *, reuse: bool
+) -> OperationAdmitted:
+    assert asked.output_tokens_max is not None
+    relative = asked.start_within_ms
+    instants = [
+        *([] if asked.deadline_ms is None else [asked.deadline_ms]),
+        *([] if relative is None else [Millis(state.now_ms + relative)]),
+    ]
+    return OperationAdmitted(
+        tenant=asked.tenant,
+        operation=operation,
+        incarnation=state.cell.height,
+        sequence=state.cell.sequence + 1,
+        reuse=reuse,
+        user=asked.user,
+        pool=asked.pool,
+        domain=asked.domain,
+        lane=asked.lane,
+        tier=asked.tier,
+        connection=asked.connection,
+        effect=asked.effect,
+        prompt_tokens=asked.prompt_tokens,
+        output_tokens_max=asked.output_tokens_max,
+        payload_bytes=asked.payload_bytes,
+        payload_ref=asked.payload_ref,
+        payload_digest=payload_digest(asked),
+        deadline_ms=min(instants),
+        member=asked.member,
+    )
+
+
+def forget_due(state: State, operation: OperationId) -> Sequence[Event]:
+    """The guard's horizon has passed."""
+    row = state.operation(operation)
+    assert row is not None
+    return [OperationForgotten(tenant=row.tenant, operation=operation)]
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def admitted(state: State, event: OperationAdmitted) -> None:
+    """It waits; an operation of an earlier incarnation is forgotten now."""
+    _forget_earlier(state, event.operation)
+    state.cell.sequence = event.sequence
+    row = OperationRow(
+        phase=Phase.WAITING,
+        tenant=event.tenant,
+        payload_digest=event.payload_digest,
+        incarnation=event.incarnation,
+        sequence=event.sequence,
+        user=event.user,
+        pool=event.pool,
+        domain=event.domain,
+        lane=event.lane,
+        tier=event.tier,
+        connection=event.connection,
+        effect=event.effect,
+        prompt_tokens=event.prompt_tokens,
+        output_tokens_max=event.output_tokens_max,
+        payload_bytes=event.payload_bytes,
+        payload_ref=event.payload_ref,
+        deadline_ms=event.deadline_ms,
+        member=event.member,
+    )
+    state.wait(event.operation, row)
+    lane, counter = state.counted(row)
+    domain = state.config.domains[event.domain]
+    hold_ms = counter.row.hold_ms or domain.config.hold_initial_ms
+    cost = call_cost(Tokens(event.prompt_tokens + event.output_tokens_max))
+    lane.admitted(cost_ns(domain.dimensions(), cost, hold_ms=hold_ms))
+
+
+def rejected(state: State, event: OperationRejected) -> None:
+    """A refusal for good is remembered with its key, and replayed (R188)."""
+    if not event.binds_key:
+        return
+    _forget_earlier(state, event.operation)
+    assert event.payload_digest is not None
+    row = OperationRow(
+        phase=Phase.REJECTED,
+        tenant=event.tenant,
+        payload_digest=event.payload_digest,
+        incarnation=state.cell.height,
+        code=event.code,
+    )
+    state.finish(event.operation, row, Phase.REJECTED)
+
+
+def _forget_earlier(state: State, operation: OperationId) -> None:
+    known = state.operation(operation)
+    if known is not None:
+        assert known.forget_ms is not None, f"Expected {operation.hex()} to be over"
+        state.timers.unset(known.forget_ms, Kind.FORGET, operation)
+
+
+def forgotten(state: State, operation: OperationId) -> None:
+    """The guard's horizon has passed: the key is as good as new."""
+    _forget_earlier(state, operation)
+    state.rows.delete(Table.OPERATION, operation)

@@ -1,0 +1,197 @@
+"""Whether a call may run now: every level and dimension looked at together, then taken together."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from schemas.inputs import DimensionConfig
+from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Tokens
+
+from .operations import Charge
+from .outcomes import Binds, Fits, NeverFits
+from .windows import Window, exit_ms
+
+
+class Cost(NamedTuple):
+    """What one call takes of each unit (R49)."""
+
+    requests: Requests
+    tokens: Tokens
+    slots: Slots
+
+    def amount(self, dimension: DimensionConfig) -> int:
+        """The part that counts in this dimension."""
+        match dimension.unit:
+            case "requests":
+                return self.requests
+            case "tokens":
+                return self.tokens
+            case _:
+                return self.slots
+
+
+def call_cost(tokens: Tokens) -> Cost:
+    """One request, one slot, and the tokens: estimated prompt plus this call's output ceiling."""
+    return Cost(Requests(1), tokens, Slots(1))
+
+
+def never_fits(windows: Iterable[Window], cost: Cost) -> NeverFits | None:
+    """The first dimension whose whole limit is too small; a limit of zero is a pause."""
+    for window in windows:
+        if 0 < window.config.limit < cost.amount(window.config):
+            return NeverFits(window.level, window.config.name)
+    return None
+
+
+def check(windows: Iterable[Window], cost: Cost) -> Fits | Binds:
+    """Look at all; take nothing. The first dimension without room binds (R40, R56)."""
+    for window in windows:
+        if window.free < cost.amount(window.config):
+            return Binds(window.level, window.config.name)
+    return Fits()
+
+
+def earliest_ms(windows: Sequence[Window], cost: Cost) -> Millis | None:
+    """The first instant, in window time, at which exits alone make room everywhere.
+
+    Returns: None when no exit brings it: a slot or an unstarted grant must end first.
+    """
+    latest = Millis(0)
+    for window in windows:
+        amount = cost.amount(window.config)
+        if window.free < amount:
+            fits_at = window.fits_at(amount)
+            if fits_at is None:
+                return None
+            latest = max(latest, fits_at)
+    return latest
+
+
+def cost_ns(dimensions: Iterable[DimensionConfig], cost: Cost, *, hold_ms: Millis) -> Nanos:
+    """How long the call alone would occupy its scarcest dimension, in nanoseconds.
+
+    max over dimensions of ceil(v * W / L), at least 1; concurrency: ceil(slots * hold / K)
+    (scheduling.md section 1). A paused dimension, L = 0, says nothing about cost.
+    """
+    longest = 1
+    for dimension in dimensions:
+        if dimension.limit > 0:
+            span_ms = hold_ms if dimension.window_ms is None else dimension.window_ms
+            amount = cost.amount(dimension)
+            longest = max(longest, -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit))
+    return Nanos(longest)
+
+
+def settled_cost_ns(
+    dimensions: Iterable[DimensionConfig],
+    cost: Cost,
+    *,
+    tokens_actual: Tokens | None,
+    hold_ms: Millis,
+) -> Nanos:
+    """The cost of a call that ended: what each dimension charges for it in the end."""
+    return Nanos(
+        max(
+            cost_ns(
+                [dimension],
+                cost._replace(tokens=settled_tokens(dimension, cost.tokens, tokens_actual)),
+                hold_ms=hold_ms,
+            )
+            for dimension in dimensions
+        )
+    )
+
+
+def settled_tokens(
+    dimension: DimensionConfig, reserved: Tokens, tokens_actual: Tokens | None
+) -> Tokens:
+    """Tokens that a dimension charges once use is known; unknown use costs what was reserved.
+
+    Use above the reservation is an overdraft and counts everywhere (R54).
+    """
+    if tokens_actual is None or (dimension.amount == "reserved" and tokens_actual < reserved):
+        return reserved
+    return tokens_actual
+
+
+# -- what the fold does with the windows; each mirrors the one before ---------------------------
+
+
+def hold(windows: Iterable[Window], cost: Cost) -> list[Charge]:
+    """Take the whole cost everywhere; it counts without an exit until the call starts."""
+    charges = []
+    for window in windows:
+        amount = cost.amount(window.config)
+        window.add(amount)
+        charges.append(Charge(window.level, window.config.name, amount))
+    return charges
+
+
+class Clocking(NamedTuple):
+    """What exits depend on beside the call: the step of entry time, and the takeover term."""
+
+    stepped_ms: Millis
+    """Sum of all time steps; windows run in entry time less this, so a step moves all exits."""
+    epoch: int
+    term_ms: Millis
+
+
+def set_arrival(
+    held: Iterable[tuple[Charge, Window]],
+    *,
+    latest_ms: Millis,
+    send_within_ms: Millis,
+    clocking: Clocking,
+) -> None:
+    """The call arrives at `latest_ms` at last: each charge that counts at arrival gets its exit.
+
+    Called again with an earlier instant it moves the exits, unless the charge has left already.
+    """
+    for charge, window in held:
+        if window.config.kind == "concurrency" or window.config.instant == "completion":
+            continue
+        if not window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
+            continue
+        exit_at = exit_ms(window.config, latest_ms=latest_ms, send_within_ms=send_within_ms)
+        charge.exit_ms = Millis(exit_at - clocking.stepped_ms)
+        charge.authority_epoch = clocking.epoch
+        window.set_exit(charge.amount, charge.exit_ms)
+
+
+def give_back(held: Iterable[tuple[Charge, Window]], clocking: Clocking) -> None:
+    """The reservation ends unused: everything returns (what has left already has returned)."""
+    for charge, window in held:
+        if window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
+            window.add(-charge.amount)
+
+
+def settle(
+    held: Iterable[tuple[Charge, Window]],
+    *,
+    tokens_actual: Tokens | None,
+    now_ms: Millis,
+    send_within_ms: Millis,
+    clocking: Clocking,
+) -> None:
+    """The call ended: slots return, tokens become what each dimension charges in the end.
+
+    A dimension that counts at completion keeps its charge until `now` plus the window (R52).
+    """
+    for charge, window in held:
+        config = window.config
+        if config.kind == "concurrency":
+            window.add(-charge.amount)
+            continue
+        if not window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
+            continue
+        amount = charge.amount
+        if config.unit == "tokens":
+            amount = settled_tokens(config, Tokens(amount), tokens_actual)
+            window.add(amount - charge.amount)
+        exit_at, aged = charge.exit_ms, charge.authority_epoch < clocking.epoch
+        if exit_at is None:
+            aged = False
+            exit_at = exit_ms(config, latest_ms=now_ms, send_within_ms=send_within_ms)
+            exit_at = Millis(exit_at - clocking.stepped_ms)
+        elif aged:
+            exit_at = Millis(exit_at + clocking.term_ms)
+        window.set_exit(amount, exit_at, aged=aged)

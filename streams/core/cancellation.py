@@ -1,0 +1,121 @@
+"""Cancellation in every state: before its submission, waiting, granted, started, over."""
+
+from collections.abc import Sequence
+
+from schemas.codes import Code
+from schemas.events import (
+    CancellationForgotten,
+    CancellationRemembered,
+    CancelSignalled,
+    Event,
+    GrantRevoked,
+    OperationCancelled,
+    ReservationReleased,
+)
+from schemas.ids import OperationId
+from schemas.inputs import CancellationRequested
+from schemas.units import Millis
+
+from .limits import EARLY_CANCELS_MAX
+from .operations import Phase
+from .outcomes import Unreadable
+from .rows import CancelRow
+from .shape import valid_name
+from .state import State
+from .tables import Table
+from .timers import Kind
+
+
+def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unreadable:
+    """What a cancellation does; repeats change nothing (R20).
+
+    An unknown operation may still be on its way, since cancellations are taken before
+    submissions: it is remembered for a while.
+    """
+    tenant, operation = asked.tenant, asked.operation
+    if not valid_name(tenant) or len(asked.reason.encode()) > state.bounds.reference_bytes_max:
+        return Unreadable(Code.INVALID_FIELD, "Expected a tenant and a short reason")
+    row = state.operation(operation)
+    if row is None:
+        return _remember(state, asked)
+    if row.tenant != tenant:
+        return Unreadable(Code.NOT_FOUND, "Expected an operation of the tenant")
+    cancelled = OperationCancelled(
+        tenant=tenant, operation=operation, reason=asked.reason, member=row.member
+    )
+    match row.phase:
+        case Phase.WAITING | Phase.PARKED:
+            return [cancelled]
+        case Phase.GRANTED:
+            attempt = state.attempts[operation]
+            named = attempt.named(operation)
+            return [
+                GrantRevoked(**named, reason="cancelled"),
+                ReservationReleased(**named, reason="cancelled"),
+                cancelled,
+            ]
+        case Phase.STARTED if row.cancel_reason is None:
+            attempt = state.attempts[operation]
+            return [CancelSignalled(**attempt.named(operation), cause=asked.reason)]
+        case _:
+            return []
+
+
+def _remember(state: State, asked: CancellationRequested) -> Sequence[Event] | Unreadable:
+    if state.rows.get(Table.CANCEL, asked.operation) is not None:
+        return []
+    if state.cell.early_cancels >= EARLY_CANCELS_MAX:
+        return Unreadable(Code.CELL_QUEUE_FULL, "Too many cancellations without an operation")
+    until_ms = Millis(state.now_ms + state.bounds.early_cancel_ms)
+    return [
+        CancellationRemembered(
+            tenant=asked.tenant,
+            operation=asked.operation,
+            reason=asked.reason,
+            until_ms=until_ms,
+        )
+    ]
+
+
+def forget_due(state: State, operation: OperationId) -> Sequence[Event]:
+    """No submission came in time."""
+    row: CancelRow = state.rows.get(Table.CANCEL, operation)
+    return [CancellationForgotten(tenant=row.tenant, operation=operation)]
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def remembered(state: State, event: CancellationRemembered) -> None:
+    """Keep it until its submission comes or its time is over."""
+    row = CancelRow(event.tenant, event.reason, event.until_ms)
+    state.rows.put(Table.CANCEL, event.operation, row)
+    state.timers.set(event.until_ms, Kind.EARLY_CANCEL, event.operation)
+    state.cell.early_cancels += 1
+
+
+def forgotten(state: State, operation: OperationId) -> None:
+    """Keep it no longer."""
+    row: CancelRow | None = state.rows.get(Table.CANCEL, operation)
+    if row is not None:
+        state.rows.delete(Table.CANCEL, operation)
+        state.timers.unset(row.until_ms, Kind.EARLY_CANCEL, operation)
+        state.cell.early_cancels -= 1
+
+
+def cancelled(state: State, event: OperationCancelled) -> None:
+    """Over, out of its queue if it was in one."""
+    row = state.operation(event.operation)
+    assert row is not None
+    if row.phase in (Phase.WAITING, Phase.PARKED):
+        state.leave_queue(event.operation, row)
+    forgotten(state, event.operation)
+    state.finish(event.operation, row, Phase.CANCELLED)
+
+
+def signalled(state: State, event: CancelSignalled) -> None:
+    """Flagged; the slot stays until the end of the call is known."""
+    row = state.operation(event.operation)
+    assert row is not None
+    row.cancel_reason = event.cause
+    state.put(event.operation, row)

@@ -1,0 +1,232 @@
+"""Proposals to change a limit, weight, policy or bound: the only way in, checked as a whole."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from schemas.codes import Code
+from schemas.events import CellBegan, ConfigActivated, ConfigRefused, Event
+from schemas.ids import SELF_POOL, DomainId, TenantId
+from schemas.inputs import (
+    CellConfig,
+    ConfigProposed,
+    DimensionConfig,
+    DomainConfig,
+    PoolConfig,
+    TenantConfig,
+)
+
+from .configured import tenant_scope
+from .fairness import Policy
+from .limits import DIMENSIONS_MAX, LIMIT_MAX, PLACES_MAX, WEIGHT_MAX, WINDOW_MS_MAX
+from .outcomes import Unreadable
+from .rows import ConfigRow
+from .shape import valid_name
+from .state import State
+
+UNITS = ("requests", "tokens", "slots")
+KINDS = ("sliding", "fixed", "concurrency")
+POSITIVE_BOUNDS = (
+    "submissions_per_entry_max",
+    "grants_per_entry_max",
+    "timers_per_entry_max",
+    "reference_bytes_max",
+    "start_within_ms_max",
+    "guard_horizon_ms",
+    "member_ttl_ms",
+    "join_by_ms",
+    "deferral_sample_ms",
+    "early_cancel_ms",
+    "silence_ms",
+)
+
+
+def propose(state: State, asked: ConfigProposed) -> Sequence[Event] | Unreadable:
+    """The proposal is active from its position on, or refused with the reason (R156)."""
+    if not (valid_name(asked.scope) and valid_name(asked.name) and valid_name(asked.author)):
+        return Unreadable(Code.INVALID_FIELD, "Expected scope, name and author to be printable")
+    active = state.config.version(asked.scope, asked.name)
+    detail = next(_faults(state, asked), None)
+    code = Code.INVALID_FIELD
+    if detail is None and asked.version is not None and asked.version != active:
+        code = Code.VERSION_SUPERSEDED
+        detail = f"Expected it to be made from version {active}, but it is from {asked.version}"
+    if detail is None:
+        return [
+            ConfigActivated(
+                scope=asked.scope,
+                name=asked.name,
+                version=active + 1,
+                author=asked.author,
+                reason=asked.reason,
+                cell=asked.cell,
+                domain=asked.domain,
+                tenant=asked.tenant,
+                pool=asked.pool,
+            )
+        ]
+    return [
+        ConfigRefused(
+            scope=asked.scope,
+            name=asked.name,
+            version=active,
+            author=asked.author,
+            code=code,
+            detail=detail,
+        )
+    ]
+
+
+def _faults(state: State, asked: ConfigProposed) -> Iterator[str]:
+    """Each thing that is wrong, as a sentence; the body must be that of the scope, alone."""
+    bodies = {
+        "cell": asked.cell,
+        "domain": asked.domain,
+        "tenant": asked.tenant,
+        "pool": asked.pool,
+    }
+    given = [scope for scope, body in bodies.items() if body is not None]
+    if given != [asked.scope]:
+        yield f"Expected one body, for scope {asked.scope!r}, but got {given}"
+        return
+    if len(asked.reason.encode()) > state.bounds.reference_bytes_max:
+        yield "Expected a short reason"
+    if asked.cell is not None:
+        yield from _cell_faults(state, asked.name, asked.cell)
+    if asked.domain is not None:
+        yield from _domain_faults(state, DomainId(asked.name), asked.domain)
+    if asked.tenant is not None:
+        yield from _tenant_faults(state, TenantId(asked.name), asked.tenant)
+    if asked.pool is not None:
+        yield from _pool_faults(state, asked.name, asked.pool)
+
+
+def _cell_faults(state: State, name: str, body: CellConfig) -> Iterator[str]:
+    if name != state.cell.cell:
+        yield f"Expected the name of the cell, {state.cell.cell!r}, but got {name!r}"
+    for field in POSITIVE_BOUNDS:
+        if getattr(body, field) < 1:
+            yield f"Expected {field} of 1 or more, but got {getattr(body, field)}"
+    for field in ("waiting_count_max", "waiting_bytes_max", "payload_bytes_max",
+                  "self_members_max", "clock_bound_ms"):  # fmt: skip
+        if getattr(body, field) < 0:
+            yield f"Expected {field} of 0 or more, but got {getattr(body, field)}"
+    yield from _share_faults(body.tenant_defaults)
+    if body.tenant_defaults.budgets:
+        yield "Expected no budgets in tenant_defaults: a budget belongs to a named tenant"
+
+
+def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator[str]:
+    if body.policy not in list(Policy):
+        yield f"Expected a policy of {[str(one) for one in Policy]}, but got {body.policy!r}"
+    for field in ("waiting_count_max", "waiting_bytes_max", "transit_ms"):
+        if getattr(body, field) < 0:
+            yield f"Expected {field} of 0 or more, but got {getattr(body, field)}"
+    for field in ("claim_by_ms", "send_within_ms", "hold_initial_ms"):
+        if getattr(body, field) < 1:
+            yield f"Expected {field} of 1 or more, but got {getattr(body, field)}"
+    yield from _level_faults(state, "domain", name, body.dimensions)
+
+
+def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator[str]:
+    yield from _share_faults(body)
+    domains = [budget.domain for budget in body.budgets]
+    if len(set(domains)) != len(domains):
+        yield "Expected each budget domain once"
+    for budget in body.budgets:
+        if budget.domain not in state.config.domains:
+            yield f"Expected a budget domain, but got {budget.domain!r}"
+        yield from _level_faults(state, tenant_scope(name), budget.domain, budget.dimensions)
+    for domain in state.config.domains:
+        if domain not in domains:
+            yield from _still_used(state, tenant_scope(name), domain, ())
+
+
+def _share_faults(body: TenantConfig) -> Iterator[str]:
+    if not 1 <= body.weight <= WEIGHT_MAX:
+        yield f"Expected a weight from 1 to {WEIGHT_MAX}, but got {body.weight}"
+    if body.waiting_count_max < 0 or body.waiting_bytes_max < 0:
+        yield "Expected caps of 0 or more"
+
+
+def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
+    if name in (SELF_POOL, "open") or ":" in name:
+        yield f"Expected a name of its own, but {name!r} is reserved"
+    if body.members_max < 0 or not 0 < body.places_max <= PLACES_MAX:
+        yield f"Expected members_max of 0 or more and places_max from 1 to {PLACES_MAX}"
+    for domain in body.domains:
+        if domain not in state.config.domains:
+            yield f"Expected a budget domain, but got {domain!r}"
+
+
+def _level_faults(
+    state: State, scope: str, domain: DomainId, dimensions: Sequence[DimensionConfig]
+) -> Iterator[str]:
+    names = [dimension.name for dimension in dimensions]
+    if not 0 < len(names) <= DIMENSIONS_MAX or len(set(names)) != len(names):
+        yield f"Expected 1 to {DIMENSIONS_MAX} dimensions, each with a name of its own"
+    for dimension in dimensions:
+        yield from _dimension_faults(dimension)
+        window = state.config.windows.get((scope, domain, dimension.name))
+        if window is not None and (window.config.kind, window.config.unit) != (
+            dimension.kind,
+            dimension.unit,
+        ):
+            yield f"Expected {dimension.name} to keep its kind and unit; use another name"
+    yield from _still_used(state, scope, domain, names)
+
+
+def _still_used(state: State, scope: str, domain: DomainId, names: Iterable[str]) -> Iterator[str]:
+    """A dimension may be dropped only when nothing counts in it, or its charges would be lost."""
+    for (its_scope, its_domain, name), window in state.config.windows.items():
+        if (its_scope, its_domain) == (scope, domain) and name not in names and window.used:
+            yield f"Expected {name} to be empty, but {window.used} still count; pause it first"
+
+
+def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
+    if not valid_name(one.name):
+        yield "Expected a printable dimension name"
+    if one.unit not in UNITS or one.kind not in KINDS:
+        yield f"Expected a unit of {UNITS} and a kind of {KINDS}, but got {one.unit}, {one.kind}"
+    if (one.unit == "slots") != (one.kind == "concurrency"):
+        yield "Expected slots, and nothing else, to be limited by concurrency"
+    if not 0 <= one.limit <= LIMIT_MAX:
+        yield f"Expected a limit from 0 to {LIMIT_MAX}, but got {one.limit}"
+    if (one.window_ms is None) != (one.kind == "concurrency"):
+        yield "Expected window_ms for a window, and none for concurrency"
+    if one.window_ms is not None and not 1 <= one.window_ms <= WINDOW_MS_MAX:
+        yield f"Expected window_ms from 1 to {WINDOW_MS_MAX}, but got {one.window_ms}"
+    if one.reset_ms is not None and (one.kind != "fixed" or one.reset_ms < 0):
+        yield "Expected reset_ms of 0 or more, and only for a fixed window"
+    if one.reset_uncertainty_ms < 0:
+        yield "Expected reset_uncertainty_ms of 0 or more"
+    if one.amount not in ("reserved", "actual") or one.instant not in ("arrival", "completion"):
+        yield "Expected amount reserved or actual, and instant arrival or completion"
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def activated(state: State, event: ConfigActivated) -> None:
+    """Active from here on; every domain is looked at again, parked work too."""
+    row = ConfigRow(event.version, event.cell, event.domain, event.tenant, event.pool)
+    state.config.configure(event.scope, event.name, row)
+    for name, domain in state.config.domains.items():
+        if event.tenant is not None or (event.domain is not None and name == event.name):
+            domain.row.review_from = 0
+            state.put_domain(domain)
+        state.touch(name)
+    if event.tenant is not None:
+        _reweigh(state, TenantId(event.name))
+
+
+def _reweigh(state: State, tenant: TenantId) -> None:
+    for domain in state.config.domains.values():
+        for lane in domain.lanes.values():
+            if tenant in lane.counters:
+                lane.reweigh(lane.counters[tenant], state.config.tenant(tenant).weight)
+                lane.counters[tenant].rank = state.config.tenant(tenant).rank
+
+
+def began(state: State, event: CellBegan) -> None:
+    """The cell exists, with these topics."""
+    state.cell.cell = event.cell
+    state.cell.topic_ids = {topic.name: topic.id for topic in event.topics}

@@ -1,0 +1,125 @@
+"""What is configured, and the budgets that follow from it: domains with their windows and lanes."""
+
+from collections.abc import Iterable, Iterator
+
+from schemas.ids import DomainId, PoolId, TenantId
+from schemas.inputs import CellConfig, DimensionConfig, DomainConfig, PoolConfig, TenantConfig
+
+from .fairness import Lane, Policy
+from .rows import ConfigRow, DomainRow
+from .tables import Overlay, Table, pack
+from .windows import Window
+
+DEFAULT_BOUNDS = CellConfig(tenant_defaults=TenantConfig())
+
+
+class Domain:
+    """A budget domain: configuration, windows by level, and the lanes that share them."""
+
+    def __init__(self, name: DomainId, config: DomainConfig, version: int, row: DomainRow) -> None:
+        self.name = name
+        self.config = config
+        self.version = version
+        self.row = row
+        self.windows: list[Window] = []
+        self.tenant_windows: dict[TenantId, list[Window]] = {}
+        self.lanes: dict[str, Lane] = {}
+
+    def levels(self, tenant: TenantId) -> list[Window]:
+        """Every window a call of the tenant is charged in, domain level first."""
+        own = self.tenant_windows.get(tenant)
+        return self.windows + own if own else self.windows
+
+    def dimensions(self) -> list[DimensionConfig]:
+        """The dimensions of the domain level, which cost is measured in."""
+        return [window.config for window in self.windows]
+
+    def all_windows(self) -> Iterator[Window]:
+        """The windows of every level."""
+        yield from self.windows
+        for windows in self.tenant_windows.values():
+            yield from windows
+
+
+def tenant_scope(tenant: TenantId) -> str:
+    """The scope of a tenant's own windows."""
+    return f"tenant:{tenant}"
+
+
+class Configured:
+    """The active configuration; it changes only through `configure`, by an event (R156)."""
+
+    def __init__(self, rows: Overlay) -> None:
+        self._rows = rows
+        self.bounds = DEFAULT_BOUNDS
+        self.domains: dict[DomainId, Domain] = {}
+        self.tenants: dict[TenantId, TenantConfig] = {}
+        self.pools: dict[PoolId, PoolConfig] = {}
+        self.windows: dict[tuple[str, str, str], Window] = {}
+        """By scope, domain and dimension."""
+
+    def version(self, scope: str, name: str) -> int:
+        """The active version; 0 if there is none."""
+        row: ConfigRow | None = self._rows.get(Table.CONFIG, pack(scope, name))
+        return row.version if row else 0
+
+    def tenant(self, tenant: TenantId) -> TenantConfig:
+        """The tenant's configuration, or the cell's defaults."""
+        return self.tenants.get(tenant, self.bounds.tenant_defaults)
+
+    def configure(self, scope: str, name: str, row: ConfigRow) -> None:
+        """A piece of configuration is active from here on."""
+        self._rows.put(Table.CONFIG, pack(scope, name), row)
+        self.apply(name, row)
+
+    def apply(self, name: str, row: ConfigRow) -> None:
+        """Let memory follow a configuration that the rows hold."""
+        if row.cell is not None:
+            self.bounds = row.cell
+        elif row.pool is not None:
+            self.pools[PoolId(name)] = row.pool
+        elif row.tenant is not None:
+            self.tenants[TenantId(name)] = row.tenant
+            for domain in self.domains.values():
+                self._tenant_level(domain, TenantId(name), row.tenant)
+        elif row.domain is not None:
+            self._domain(DomainId(name), row.domain, row.version)
+
+    def _domain(self, name: DomainId, config: DomainConfig, version: int) -> None:
+        domain = self.domains.get(name)
+        if domain is None:
+            stored = self._rows.get(Table.DOMAIN, pack(name)) or DomainRow()
+            domain = self.domains[name] = Domain(name, config, version, stored)
+            for tenant, own in self.tenants.items():
+                self._tenant_level(domain, tenant, own)
+        domain.config, domain.version = config, version
+        domain.windows = self._replace("domain", name, config.dimensions)
+        for lane in domain.lanes.values():
+            lane.policy = Policy(config.policy)
+
+    def _tenant_level(self, domain: Domain, tenant: TenantId, config: TenantConfig) -> None:
+        own = [
+            d
+            for budget in config.budgets
+            if budget.domain == domain.name
+            for d in budget.dimensions
+        ]
+        domain.tenant_windows[tenant] = self._replace(tenant_scope(tenant), domain.name, own)
+        if not own:
+            del domain.tenant_windows[tenant]
+
+    def _replace(
+        self, scope: str, domain: DomainId, dimensions: Iterable[DimensionConfig]
+    ) -> list[Window]:
+        """The windows of one level; those no longer named are empty, and are forgotten."""
+        wanted = {config.name: config for config in dimensions}
+        for key in [k for k in self.windows if k[:2] == (scope, domain) and k[2] not in wanted]:
+            del self.windows[key]
+            self._rows.delete(Table.WINDOW, pack(*key))
+        for name, config in wanted.items():
+            key = (scope, domain, name)
+            if key in self.windows:
+                self.windows[key].config = config
+            else:
+                self.windows[key] = Window(self._rows, scope, domain, config)
+        return [self.windows[scope, domain, name] for name in wanted]

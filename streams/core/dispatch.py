@@ -1,0 +1,279 @@
+"""One bounded pass: from a free place to a grant, in the order of the domain's policy.
+
+A head that does not fit is passed over, so that no budget idles while another head fits (R28).
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from schemas.codes import Code
+from schemas.events import (
+    Event,
+    GrantIssued,
+    OperationDeferred,
+    OperationExpired,
+    OperationParked,
+    OperationUnparked,
+)
+from schemas.ids import MemberId
+from schemas.units import Millis, Tokens
+
+from .budgets import Cost, call_cost, check, cost_ns, earliest_ms, hold, never_fits
+from .configured import Domain
+from .fairness import Counter, Lane
+from .limits import PARKED_PER_ENTRY_MAX
+from .operations import AttemptRow, Phase
+from .outcomes import Binds, Fits
+from .queues import Waiting
+from .state import State
+from .tables import Table, after, pack
+from .timers import Kind
+
+SEND_REPORT_FACTOR = 10
+"""Windows shorter than ten times `send_within_ms` want the send delay right away (R173)."""
+
+
+def next_decision(state: State, domain: Domain) -> Sequence[Event]:
+    """The next thing to decide in a domain: a grant, or a head that must leave its queue.
+
+    Returns: empty when the pass over the domain is complete.
+    """
+    blocked: tuple[Counter, Waiting, Binds] | None = None
+    for lane in domain.lanes.values():
+        with closing(lane.in_order()) as counters:
+            for counter in counters:
+                found = _open_head(state, counter)
+                if found is None:
+                    continue
+                head, member = found
+                windows = domain.levels(counter.tenant)
+                fit = check(windows, call_cost(head.tokens))
+                if isinstance(fit, Fits):
+                    return [_grant(state, domain, lane, counter, head, member)]
+                leaving = _must_leave(state, domain, counter, head)
+                if leaving is not None:
+                    return [leaving]
+                blocked = blocked or (counter, head, fit)
+                if _exhausted(domain):
+                    break
+    return _deferral(state, domain, *blocked) if blocked else []
+
+
+def _open_head(state: State, counter: Counter) -> tuple[Waiting, MemberId] | None:
+    """The tenant's oldest head whose pool has a free place, and the member to run it."""
+    best: tuple[Waiting, MemberId] | None = None
+    for place, queue in counter.queues.items():
+        member = state.pools.free_member(place)
+        if member is not None:
+            head = queue.head()
+            if best is None or head.sequence < best[0].sequence:
+                best = (head, member)
+    return best
+
+
+def _exhausted(domain: Domain) -> bool:
+    """Whether a request or slot is missing: every call needs one, so no other head fits either."""
+    return any(window.free < 1 and window.config.unit != "tokens" for window in domain.windows)
+
+
+def _must_leave(
+    state: State, domain: Domain, counter: Counter, head: Waiting
+) -> OperationParked | OperationExpired | None:
+    """A head that no time helps: configuration made it unfit, or it can only fit too late."""
+    windows = domain.levels(counter.tenant)
+    cost = call_cost(head.tokens)
+    never = never_fits(windows, cost)
+    if never is not None:
+        return OperationParked(
+            tenant=counter.tenant,
+            operation=head.operation,
+            reason=Code.NEVER_FITS,
+            level=never.level,
+            dimension=never.dimension,
+        )
+    longest = max((window.config.window_ms or Millis(0) for window in windows), default=0)
+    if head.deadline_ms > state.now_ms + 2 * longest:
+        return None
+    earliest = earliest_ms(windows, cost)
+    if earliest is None or earliest + state.cell.stepped_ms < head.deadline_ms:
+        return None
+    row = state.operation(head.operation)
+    assert row is not None
+    return OperationExpired(
+        tenant=counter.tenant, operation=head.operation, reason="not_before", member=row.member
+    )
+
+
+def _grant(
+    state: State, domain: Domain, lane: Lane, counter: Counter, head: Waiting, member: MemberId
+) -> GrantIssued:
+    row = state.operation(head.operation)
+    assert row is not None
+    config = domain.config
+    cost = call_cost(head.tokens)
+    hold_ms = counter.row.hold_ms or config.hold_initial_ms
+    shortest = min((w.config.window_ms for w in domain.windows if w.config.window_ms), default=0)
+    return GrantIssued(
+        tenant=row.tenant,
+        operation=head.operation,
+        incarnation=row.incarnation,
+        attempt=row.starts + 1,
+        epoch=row.epoch + 1,
+        member=member,
+        member_epoch=state.pools.members[member].member_epoch,
+        claim_by_ms=min(Millis(state.now_ms + config.claim_by_ms), row.deadline_ms),
+        user=row.user,
+        pool=row.pool,
+        domain=row.domain,
+        lane=row.lane,
+        tier=row.tier,
+        connection=row.connection,
+        effect=row.effect,
+        payload_bytes=row.payload_bytes,
+        payload_ref=row.payload_ref,
+        prompt_tokens=row.prompt_tokens,
+        output_tokens_max=row.output_tokens_max,
+        deadline_ms=row.deadline_ms,
+        send_within_ms=config.send_within_ms,
+        report_send=shortest < SEND_REPORT_FACTOR * config.send_within_ms,
+        requests=cost.requests,
+        tokens=cost.tokens,
+        slots=cost.slots,
+        cost_ns=cost_ns(domain.dimensions(), cost, hold_ms=hold_ms),
+        weight=state.config.tenant(row.tenant).weight,
+        lift=lane.lift_at_pick(counter),
+        config_version=domain.version,
+        authority_epoch=state.cell.epoch,
+    )
+
+
+def _deferral(
+    state: State, domain: Domain, counter: Counter, head: Waiting, binds: Binds
+) -> Sequence[Event]:
+    """Record who could not go and why, at most once a domain in `deferral_sample_ms`."""
+    last = domain.row.deferred_ms
+    if last >= 0 and state.now_ms < last + state.bounds.deferral_sample_ms:
+        return []
+    earliest = earliest_ms(domain.levels(counter.tenant), call_cost(head.tokens))
+    not_before = None if earliest is None else Millis(earliest + state.cell.stepped_ms)
+    return [
+        OperationDeferred(
+            tenant=counter.tenant,
+            operation=head.operation,
+            domain=domain.name,
+            level=binds.level,
+            dimension=binds.dimension,
+            not_before_ms=not_before,
+        )
+    ]
+
+
+def review(state: State, domain: Domain) -> Sequence[Event]:
+    """After a configuration change: each parked operation fits again, or stays parked.
+
+    A bounded part an entry; what was looked at is recorded, so that the next part goes on from it.
+    """
+    if domain.row.review_from is None:
+        return []
+    first = pack(domain.name, domain.row.review_from)
+    found = state.rows.scan(Table.PARKED, first, after(pack(domain.name)), PARKED_PER_ENTRY_MAX)
+    events: list[Event] = []
+    for _, operation in found:
+        row = state.operation(operation)
+        assert row is not None
+        cost = call_cost(Tokens(row.prompt_tokens + row.output_tokens_max))
+        never = never_fits(domain.levels(row.tenant), cost)
+        if never is None:
+            events.append(OperationUnparked(tenant=row.tenant, operation=operation))
+        else:
+            events.append(
+                OperationParked(
+                    tenant=row.tenant,
+                    operation=operation,
+                    reason=Code.NEVER_FITS,
+                    level=never.level,
+                    dimension=never.dimension,
+                )
+            )
+    return events
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def granted(state: State, event: GrantIssued) -> None:
+    """The operation leaves its queue and takes its whole cost and a place."""
+    operation = event.operation
+    row = state.operation(operation)
+    assert row is not None
+    state.leave_queue(operation, row)
+    lane, counter = state.counted(row)
+    lane.charge(counter, event.cost_ns)
+    row.phase, row.epoch = Phase.GRANTED, event.epoch
+    state.put(operation, row)
+    windows = state.config.domains[event.domain].levels(event.tenant)
+    attempt = AttemptRow(
+        tenant=event.tenant,
+        domain=event.domain,
+        lane=event.lane,
+        incarnation=event.incarnation,
+        attempt=event.attempt,
+        epoch=event.epoch,
+        member=event.member,
+        member_epoch=event.member_epoch,
+        granted_ms=state.now_ms,
+        claim_by_ms=event.claim_by_ms,
+        requests=event.requests,
+        tokens=event.tokens,
+        slots=event.slots,
+        cost_ns=event.cost_ns,
+        weight=event.weight,
+        lift=event.lift,
+        config_version=event.config_version,
+        send_within_ms=event.send_within_ms,
+        charges=hold(windows, Cost(event.requests, event.tokens, event.slots)),
+    )
+    state.put_attempt(operation, attempt)
+    state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
+    state.pools.occupy(event.member, event.member_epoch, operation)
+
+
+def deferred(state: State, event: OperationDeferred) -> None:
+    """Remember when, for the sampling rule."""
+    domain = state.config.domains[event.domain]
+    domain.row.deferred_ms = state.now_ms
+    state.put_domain(domain)
+
+
+def parked(state: State, event: OperationParked) -> None:
+    """Out of its queue; if it was parked already, a review has passed it."""
+    row = state.operation(event.operation)
+    assert row is not None
+    domain = state.config.domains[row.domain]
+    if row.phase is Phase.PARKED:
+        domain.row.review_from = row.sequence + 1
+        state.put_domain(domain)
+        return
+    state.unqueue(row)
+    row.phase = Phase.PARKED
+    state.put(event.operation, row)
+    state.rows.put(Table.PARKED, pack(row.domain, row.sequence), event.operation)
+
+
+def unparked(state: State, event: OperationUnparked) -> None:
+    """Back at its original sequence."""
+    row = state.operation(event.operation)
+    assert row is not None
+    domain = state.config.domains[row.domain]
+    domain.row.review_from = row.sequence + 1
+    state.put_domain(domain)
+    state.rows.delete(Table.PARKED, pack(row.domain, row.sequence))
+    state.queue_up(event.operation, row)
+
+
+def expired(state: State, event: OperationExpired) -> None:
+    """Over, without a start."""
+    row = state.operation(event.operation)
+    assert row is not None
+    state.leave_queue(event.operation, row)
+    state.finish(event.operation, row, Phase.EXPIRED)

@@ -1,0 +1,37 @@
+"""Every fixed bound with its reason; what operators may change is in `CellConfig`, by events."""
+
+from schemas.units import Millis, Tokens
+
+NAME_CHARS_MAX = 200
+"""Names are keys of rows and records; longer ones are mistakes."""
+TOKENS_MAX = Tokens(1_000_000_000)
+"""No model takes a context of this size; beyond it an amount is a mistake, not a cost."""
+WEIGHT_MAX = 1_000_000
+"""Keys are divided by weights; within this range integers lose nothing that matters (R26)."""
+LIMIT_MAX = 10**15
+"""Above any provider's limit in one window; keeps products within quick integers."""
+WINDOW_MS_MAX = Millis(366 * 86_400_000)
+"""No provider counts over more than a year."""
+BUCKETS_PER_WINDOW = 256
+"""Exits are rounded up to W/256: 0.4 % of the budget for bounded state (R48)."""
+BUCKET_MS_MIN = Millis(1)
+RHO_PPM = 200
+"""Slew of the entry time and drift of the host's clock (scheduling.md section 5)."""
+CLOCK_SPREAD_MS = Millis(21)
+"""Spread of the broker clock's estimate; with `clock_bound_ms` the takeover term."""
+FRONT_MAX = 32
+"""Operations of a queue whose order is kept in memory; one scan refills them."""
+TIMERS_NEAR = 1_024
+"""Timers kept in memory; one scan refills them."""
+NOT_SENT_MAX = 32
+"""Accepted starts that led to no call before the operation is given up."""
+EARLY_CANCELS_MAX = 10_000
+"""Cancellations remembered ahead of their submissions; more are noise."""
+PARKED_PER_ENTRY_MAX = 64
+"""Parked operations looked at again by one entry after a configuration change."""
+HOLD_SHARE = 8
+"""The estimate of a call's hold moves by an eighth of its error (scheduling.md section 1)."""
+PLACES_MAX = 1_024
+"""Places of one member of pool self; a process that runs more calls at once runs two members."""
+DIMENSIONS_MAX = 16
+"""Dimensions of one level; every grant looks at all of them."""

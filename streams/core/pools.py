@@ -1,0 +1,150 @@
+"""Members of elastic pools: who has a free place, and what each life of a process still holds."""
+
+from enum import StrEnum
+from heapq import heappop, heappush
+
+import msgspec
+
+from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId, PoolId, TenantId
+from schemas.units import Millis
+
+from .tables import Overlay, Table, pack
+
+STALE_MAX = 64
+"""Outdated entries of a heap beyond which it is made anew."""
+
+
+class Standing(StrEnum):
+    """Where a member is in its life (requirements C5); idle and busy follow from its places."""
+
+    JOINING = "joining"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    SUSPECT = "suspect"
+    LOST = "lost"
+
+
+class MemberRow(msgspec.Struct, array_like=True, kw_only=True):
+    """The newest life of a member."""
+
+    member_epoch: MemberEpoch
+    pool: PoolId
+    places: int
+    tenant: TenantId | None
+    standing: Standing
+    due_ms: Millis
+    """Its timer: join-by, or when its silence is too long."""
+    draining: bool = False
+
+
+class PoolRow(msgspec.Struct, array_like=True):
+    """Member slots taken in a pool, or by a tenant in pool self."""
+
+    members: int = 0
+
+
+def place_of(pool: PoolId, member: MemberId | None) -> str:
+    """Where an operation queues: its pool, or its own member in pool self.
+
+    Each member of pool self is a queue of its own, so that a busy process holds up nobody else's.
+    """
+    return f"{SELF_POOL}:{member}" if pool == SELF_POOL else pool
+
+
+class Pools:
+    """All members of a cell, with free places by pool."""
+
+    def __init__(self, rows: Overlay) -> None:
+        self._rows = rows
+        self.members: dict[MemberId, MemberRow] = {}
+        self._holds: dict[tuple[MemberId, MemberEpoch], set[OperationId]] = {}
+        self._free: dict[str, list[tuple[int, MemberId]]] = {}
+
+    # -- what a decision asks ----------------------------------------------------------------
+
+    def current(self, member: MemberId, member_epoch: MemberEpoch) -> MemberRow | None:
+        """The member, if this life of it is the newest and not lost."""
+        row = self.members.get(member)
+        if row is None or row.member_epoch != member_epoch or row.standing is Standing.LOST:
+            return None
+        return row
+
+    def taken(self, pool: PoolId, tenant: TenantId | None) -> int:
+        """Member slots taken in the pool; for pool self by that tenant."""
+        row = self._rows.get(Table.POOL, self._slot_key(pool, tenant))
+        return row.members if row else 0
+
+    def free_member(self, place: str) -> MemberId | None:
+        """The member with the most free places, ties by name; None if there is no free place."""
+        heap = self._free.get(place)
+        while heap:
+            free, member = heap[0]
+            if -free == self.free_places(member) and self._place(member) == place:
+                return member
+            heappop(heap)
+        return None
+
+    def free_places(self, member: MemberId) -> int:
+        """Announced places less live grants and leases; none unless active (R169)."""
+        row = self.members.get(member)
+        if row is None or row.standing is not Standing.ACTIVE:
+            return 0
+        return row.places - len(self._holds.get((member, row.member_epoch), ()))
+
+    def held_by(self, member: MemberId, member_epoch: MemberEpoch) -> list[OperationId]:
+        """Operations with a live attempt at that life of the member, in id order."""
+        return sorted(self._holds.get((member, member_epoch), ()))
+
+    # -- what the fold does ------------------------------------------------------------------
+
+    def load(self, member: MemberId, row: MemberRow) -> None:
+        """Remember a stored member, at opening."""
+        self.members[member] = row
+
+    def put(self, member: MemberId, row: MemberRow) -> None:
+        """A new life or a new standing."""
+        self.members[member] = row
+        self._rows.put(Table.MEMBER, pack(member), row)
+        self.offer(member)
+
+    def remove(self, member: MemberId) -> None:
+        """Its slot is returned."""
+        del self.members[member]
+        self._rows.delete(Table.MEMBER, pack(member))
+
+    def take_slot(self, pool: PoolId, tenant: TenantId | None, change: int) -> None:
+        """Count member slots."""
+        key = self._slot_key(pool, tenant)
+        count = self.taken(pool, tenant) + change
+        if count:
+            self._rows.put(Table.POOL, key, PoolRow(count))
+        else:
+            self._rows.delete(Table.POOL, key)
+
+    def occupy(self, member: MemberId, member_epoch: MemberEpoch, operation: OperationId) -> None:
+        """A grant takes a place."""
+        self._holds.setdefault((member, member_epoch), set()).add(operation)
+        self.offer(member)
+
+    def vacate(self, member: MemberId, member_epoch: MemberEpoch, operation: OperationId) -> None:
+        """A grant or lease ended."""
+        held = self._holds[member, member_epoch]
+        held.discard(operation)
+        if not held:
+            del self._holds[member, member_epoch]
+        self.offer(member)
+
+    def offer(self, member: MemberId) -> None:
+        """Put the member where its free places can be found."""
+        free = self.free_places(member)
+        if free > 0:
+            heap = self._free.setdefault(self._place(member), [])
+            heappush(heap, (-free, member))
+            if len(heap) > 4 * len(self.members) + STALE_MAX:
+                heap[:] = sorted({one for one in heap if -one[0] == self.free_places(one[1])})
+
+    def _place(self, member: MemberId) -> str:
+        return place_of(self.members[member].pool, member)
+
+    def _slot_key(self, pool: PoolId, tenant: TenantId | None) -> bytes:
+        return pack(pool, tenant or "")

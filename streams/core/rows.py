@@ -1,0 +1,90 @@
+"""The values of all tables: together with `Table` the whole layout on disk."""
+
+import msgspec
+
+from schemas.ids import CellId, TenantId
+from schemas.inputs import CellConfig, DomainConfig, PoolConfig, TenantConfig
+from schemas.units import Millis
+
+from .fairness import CounterRow, LaneRow
+from .operations import AttemptRow, OperationRow
+from .pools import MemberRow, PoolRow
+from .queues import QueueRow, Waiting
+from .tables import Table
+from .windows import WindowRow
+
+
+class CellRow(msgspec.Struct, array_like=True):
+    """What is one per cell."""
+
+    cell: CellId = CellId("")
+    generation: int = 0
+    height: int = -1
+    epoch: int = 0
+    time_ms: Millis = Millis(0)
+    stepped_ms: Millis = Millis(0)
+    sequence: int = 0
+    """Last admission sequence given."""
+    waiting: int = 0
+    waiting_bytes: int = 0
+    early_cancels: int = 0
+    topic_ids: dict[str, str] = {}
+
+
+class WaitingRow(msgspec.Struct, array_like=True):
+    """How much of one tenant waits or is parked."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+class DomainRow(msgspec.Struct, array_like=True):
+    """How much waits or is parked in a domain, and what the passes over it remember."""
+
+    count: int = 0
+    bytes: int = 0
+    deferred_ms: Millis = Millis(-1)
+    """When a deferral was last recorded."""
+    review_from: int | None = None
+    """Parked work from this sequence on is looked at again after a configuration change."""
+
+
+class ConfigRow(msgspec.Struct, array_like=True):
+    """One active piece of configuration."""
+
+    version: int
+    cell: CellConfig | None = None
+    domain: DomainConfig | None = None
+    tenant: TenantConfig | None = None
+    pool: PoolConfig | None = None
+
+
+class CancelRow(msgspec.Struct, array_like=True):
+    """A cancellation ahead of its submission."""
+
+    tenant: TenantId
+    reason: str
+    until_ms: Millis
+
+
+KINDS: dict[Table, type] = {
+    Table.CELL: CellRow,
+    Table.TAKEN: int,
+    Table.CONFIG: ConfigRow,
+    Table.OPERATION: OperationRow,
+    Table.WAITING: Waiting,
+    Table.QUEUE: QueueRow,
+    Table.TIMER: bool,
+    Table.TENANT: WaitingRow,
+    Table.COUNTER: CounterRow,
+    Table.LANE: LaneRow,
+    Table.WINDOW: WindowRow,
+    Table.MEMBER: MemberRow,
+    Table.POOL: PoolRow,
+    Table.ATTEMPT: AttemptRow,
+    Table.CANCEL: CancelRow,
+    Table.BUCKET: int,
+    Table.DOMAIN: DomainRow,
+    Table.PARKED: bytes,
+}
+"""What `Overlay` decodes each table to."""

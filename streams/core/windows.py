@@ -1,0 +1,184 @@
+"""One dimension of one budget: what counts in it now, and when each charge leaves.
+
+A provider counts a call when it arrives, and nobody but the provider knows when that was. A charge
+therefore counts from the grant until its latest possible arrival has left the provider's window:
+
+    exit = round up to a bucket of (latest arrival + W + 1 ms + rho * (W + send-within))
+
+for a sliding window; for a fixed window with a known reset it is the end of the last window into
+which the call can fall. Concurrency counts until the call is known to have ended.
+
+>>> from functools import partial
+>>> one = partial(DimensionConfig, name="one", unit="tokens", limit=1)
+>>> sliding = one(kind="sliding", window_ms=1_000)
+>>> exit_ms(sliding, latest_ms=1_000, send_within_ms=200)  # 1,000 + 1,000 + 1 + 1, bucket 4
+2004
+>>> fixed = one(kind="fixed", window_ms=60_000, reset_ms=0)
+>>> exit_ms(fixed, latest_ms=59_999, send_within_ms=200)
+60000
+"""
+
+from heapq import heappop, heappush
+
+import msgspec
+
+from schemas.inputs import DimensionConfig
+from schemas.units import Millis
+
+from .limits import BUCKET_MS_MIN, BUCKETS_PER_WINDOW, CLOCK_SPREAD_MS, RHO_PPM
+from .operations import Charge
+from .tables import Overlay, Table, pack
+
+MILLION = 1_000_000
+
+
+def bucket_ms(dimension: DimensionConfig) -> Millis:
+    """Length of a bucket: W/256, at least 1 ms; exits are rounded up to its multiples."""
+    assert dimension.window_ms is not None
+    return max(BUCKET_MS_MIN, Millis(-(-dimension.window_ms // BUCKETS_PER_WINDOW)))
+
+
+def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Millis) -> Millis:
+    """The instant from which a charge whose call arrives at `latest_ms` at last no longer counts.
+
+    Half-open: at the exit it counts no more (R47, R172). Sliding: scheduling.md section 5. Fixed
+    with a known reset, give or take u: the provider's edge may lie u earlier, so that the call
+    falls into the next window, and that window may end u later.
+    """
+    window_ms = dimension.window_ms
+    assert window_ms is not None
+    if dimension.kind == "fixed" and dimension.reset_ms is not None:
+        u = dimension.reset_uncertainty_ms
+        windows = (latest_ms + u - dimension.reset_ms) // window_ms
+        return Millis(dimension.reset_ms + (windows + 1) * window_ms + u)
+    rho = -(-RHO_PPM * (window_ms + send_within_ms) // MILLION)
+    exact = latest_ms + window_ms + 1 + rho
+    size = bucket_ms(dimension)
+    return Millis(-(-exact // size) * size)
+
+
+class WindowRow(msgspec.Struct, array_like=True):
+    """Everything that counts now: held, started, and not yet left."""
+
+    used: int = 0
+
+
+class Window:
+    """The charges of one dimension at one level; `used` never counts less than the provider may.
+
+    `scope` is `domain`, or `tenant:` and the tenant's name; its first word is the level.
+    """
+
+    def __init__(self, rows: Overlay, scope: str, domain: str, config: DimensionConfig) -> None:
+        self.scope = scope
+        self.level = scope.partition(":")[0]
+        self.domain = domain
+        self.config = config
+        self._rows = rows
+        self._key = pack(scope, domain, config.name)
+        self._row: WindowRow = rows.get(Table.WINDOW, self._key) or WindowRow()
+        self._buckets: dict[tuple[bool, Millis], int] = {}
+        """(aged, exit) -> amount; aged charges have had their takeover term."""
+        self._exits: list[tuple[Millis, bool]] = []
+
+    @property
+    def used(self) -> int:
+        """What counts now, in the dimension's unit."""
+        return self._row.used
+
+    @property
+    def free(self) -> int:
+        """What a new charge may take; negative when a limit was lowered below use."""
+        return self.config.limit - self._row.used
+
+    @property
+    def next_exit_ms(self) -> Millis | None:
+        """The earliest instant at which something leaves, in the window's own time."""
+        return self._exits[0][0] if self._exits else None
+
+    def fits_at(self, amount: int) -> Millis | None:
+        """The earliest exit after which `amount` is free; None if no exit brings that by itself."""
+        missing = amount - self.free
+        for (_, exit_at), leaving in sorted(self._buckets.items(), key=lambda item: item[0][1]):
+            missing -= leaving
+            if missing <= 0:
+                return exit_at
+        return None
+
+    def load_bucket(self, *, aged: bool, exit_at: Millis, amount: int) -> None:
+        """Remember a bucket that the store has, at opening."""
+        self._buckets[aged, exit_at] = amount
+        heappush(self._exits, (exit_at, aged))
+
+    def add(self, amount: int) -> None:
+        """Count an amount from now on, or less of it again; without an exit."""
+        self._row.used += amount
+        self._rows.put(Table.WINDOW, self._key, self._row)
+
+    def set_exit(self, amount: int, exit_at: Millis, *, aged: bool = False) -> None:
+        """Let an amount that counts already leave at `exit_at`."""
+        if amount == 0:
+            return
+        key = (aged, exit_at)
+        if key not in self._buckets:
+            heappush(self._exits, (exit_at, aged))
+        self._put_bucket(key, self._buckets.get(key, 0) + amount)
+
+    def unset_exit(self, charge: Charge, *, epoch: int, term_ms: Millis) -> bool:
+        """Take a charge out of its bucket, so that it counts without an exit again.
+
+        Returns: False if it has left the window already; then nothing changes.
+        """
+        if charge.exit_ms is None:
+            return True
+        aged = charge.authority_epoch < epoch
+        exit_at = Millis(charge.exit_ms + term_ms) if aged else charge.exit_ms
+        key = (aged, exit_at)
+        if key not in self._buckets:
+            return False
+        self._put_bucket(key, self._buckets[key] - charge.amount)
+        return True
+
+    def leave(self, now_ms: Millis) -> bool:
+        """Drop what has left by `now_ms`.
+
+        Returns: whether anything became free.
+        """
+        freed = False
+        while self._exits and self._exits[0][0] <= now_ms:
+            exit_at, aged = heappop(self._exits)
+            amount = self._buckets.get((aged, exit_at))
+            if amount is not None:
+                self._put_bucket((aged, exit_at), 0)
+                self.add(-amount)
+                freed = True
+        return freed
+
+    def age(self, term_ms: Millis) -> None:
+        """A takeover: every charge that has not had its term yet leaves that much later."""
+        for (aged, exit_at), amount in sorted(self._buckets.items()):
+            if not aged:
+                self._put_bucket((False, exit_at), 0)
+                self.set_exit(amount, Millis(exit_at + term_ms), aged=True)
+
+    def _put_bucket(self, key: tuple[bool, Millis], amount: int) -> None:
+        aged, exit_at = key
+        row_key = self._key + pack(int(aged), exit_at)
+        if amount:
+            self._buckets[key] = amount
+            self._rows.put(Table.BUCKET, row_key, amount)
+        else:
+            del self._buckets[key]
+            self._rows.delete(Table.BUCKET, row_key)
+
+
+def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
+    """How far entry time may run ahead over takeovers; added once to a charge over one."""
+    return Millis(clock_bound_ms + CLOCK_SPREAD_MS)
+
+
+def parse_bucket_key(key: bytes) -> tuple[str, str, str, bool, Millis]:
+    """Scope, domain, dimension, aged and exit of a row of `Table.BUCKET`."""
+    scope, domain, dimension, rest = key.split(b"\x00", 3)
+    aged, exit_at = int.from_bytes(rest[:8], "big"), int.from_bytes(rest[8:16], "big")
+    return scope.decode(), domain.decode(), dimension.decode(), bool(aged), Millis(exit_at)

@@ -1,0 +1,230 @@
+"""The core alone, driven entry by entry over rows in memory: given inputs, then events."""
+
+import hashlib
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import events as e
+from schemas import inputs as i
+from schemas.entry import InputRun
+from schemas.ids import OperationId, operation_id
+from schemas.topics import INPUT_TOPICS, TOPICS
+from streams.core.decider import Decided, evolve, genesis, step
+from streams.core.outcomes import Source, Taken
+from streams.core.state import State
+from streams.core.tables import Image, Table
+
+TOPIC_OF = {kind: INPUT_TOPICS.index(t) for t in INPUT_TOPICS for kind in TOPICS[t].holds}
+
+
+class MemoryRows:
+    """Rows in memory; counts what is read, so that tests can assert that nothing is scanned."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[Table, bytes], bytes] = {}
+        self._keys: dict[Table, list[bytes]] = {table: [] for table in Table}
+        self.steps = 0
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        self.steps += 1
+        return self.values.get((table, key))
+
+    def scan(
+        self, table: Table, first: bytes, end: bytes, limit: int
+    ) -> Sequence[tuple[bytes, bytes]]:
+        keys = self._keys[table]
+        start = bisect_left(keys, first)
+        found = [k for k in keys[start : start + limit] if k < end]
+        self.steps += len(found) + 1
+        return [(k, self.values[table, k]) for k in found]
+
+    def write(self, images: Sequence[Image]) -> None:
+        for table, key, value in images:
+            keys = self._keys[table]
+            if value is None:
+                if self.values.pop((table, key), None) is not None:
+                    del keys[bisect_left(keys, key)]
+            else:
+                if (table, key) not in self.values:
+                    insort(keys, key)
+                self.values[table, key] = value
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for (table, key), value in sorted(self.values.items()):
+            digest.update(repr((int(table), key, value)).encode())
+        return digest.hexdigest()
+
+
+@dataclass
+class Made:
+    """A header as `State.begin` reads it."""
+
+    height: int
+    epoch: int
+    time_ms: int
+    takeover: bool = False
+    generation: int = 1
+    time_step_ms: int | None = None
+    inputs: tuple[InputRun, ...] = ()
+
+
+@dataclass
+class Core:
+    """One cell without a shell: `run` makes an entry, `follower` folds the same entries."""
+
+    rows: MemoryRows = field(default_factory=MemoryRows)
+    height: int = 0
+    epoch: int = 1
+    now_ms: int = 1_000_000
+    entries: list[tuple[Made, list[Decided]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state = State(self.rows)
+        self.offset = 0
+        if not self.rows.values:
+            made = Made(0, 1, self.now_ms, takeover=True)
+            self.state.begin(made)
+            decided = genesis("cell", [i.TopicIdentity(name="journal", id="x", partitions=1)])
+            for one in decided:
+                evolve(self.state, one.event)
+            self._keep(made, decided)
+
+    def run(self, *asked: i.Input, after_ms: int = 0, timers: bool = True) -> list[e.Event]:
+        """One entry; its events. `after_ms` moves time first."""
+        self.now_ms += after_ms
+        self.height += 1
+        made = Made(self.height, self.epoch, self.now_ms)
+        taken = []
+        for one in asked:
+            taken.append(Taken(Source(TOPIC_OF[type(one)], 0, self.offset), one))
+            self.offset += 1
+        self.state.begin(made)
+        decided = step(self.state, taken, timers=timers)
+        self._keep(made, decided)
+        return [one.event for one in decided]
+
+    def settle_down(self, *asked: i.Input, after_ms: int = 0) -> list[e.Event]:
+        """Entries until a pass is complete."""
+        events = self.run(*asked, after_ms=after_ms)
+        while self.state.more:
+            events += self.run()
+        return events
+
+    def take_over(self, *, step_ms: int | None = None, reopen: bool = True) -> None:
+        """A new owner, with memory made from the rows alone."""
+        if reopen:
+            self.state = State(self.rows)
+        self.height += 1
+        self.epoch += 1
+        made = Made(self.height, self.epoch, self.now_ms, takeover=True, time_step_ms=step_ms)
+        self.state.begin(made)
+        self._keep(made, [])
+
+    def follower(self) -> "MemoryRows":
+        """The rows that a pure fold of the same entries gives."""
+        rows = MemoryRows()
+        state = State(rows)
+        for made, decided in self.entries:
+            state.begin(made)
+            for one in decided:
+                evolve(state, one.event)
+            rows.write(state.drain())
+        return rows
+
+    def _keep(self, made: Made, decided: list[Decided]) -> None:
+        self.rows.write(self.state.drain())
+        self.entries.append((made, decided))
+
+
+# -- builders: one per input, every field with a plain default ------------------------------------
+
+
+def dimension(name: str, limit: int, **over: Any) -> i.DimensionConfig:
+    kind = {"slots": "concurrency"}.get(name, "sliding")
+    unit = name.partition("-")[0]
+    window = None if kind == "concurrency" else 60_000
+    fields = {"name": name, "unit": unit, "kind": kind, "limit": limit, "window_ms": window}
+    return i.DimensionConfig(**{**fields, **over})
+
+
+def config(
+    scope: str, name: str, body: Any, *, version: int | None = None, author: str = "op"
+) -> i.ConfigProposed:
+    bodies = {"cell": None, "domain": None, "tenant": None, "pool": None, scope: body}
+    return i.ConfigProposed(
+        scope=scope, name=name, version=version, author=author, reason="test", **bodies
+    )
+
+
+def domain(*dimensions: i.DimensionConfig, name: str = "d", **over: Any) -> i.ConfigProposed:
+    return config("domain", name, i.DomainConfig(dimensions=dimensions, **over))
+
+
+def pool(name: str = "p", **over: Any) -> i.ConfigProposed:
+    return config("pool", name, i.PoolConfig(**over))
+
+
+def tenant(name: str, **over: Any) -> i.ConfigProposed:
+    return config("tenant", name, i.TenantConfig(**over))
+
+
+def join(member: str = "m", *, places: int = 1, **over: Any) -> i.JoinRequested:
+    fields = {"member": member, "member_epoch": "e1", "pool": "p", "places": places, "tenant": None}
+    return i.JoinRequested(**{**fields, **over})
+
+
+def heartbeat(member: str = "m", member_epoch: str = "e1") -> i.HeartbeatReported:
+    return i.HeartbeatReported(member=member, member_epoch=member_epoch)
+
+
+def submitted(tenant: str, key: str, **over: Any) -> i.OperationSubmitted:
+    fields = {
+        "tenant": tenant,
+        "user": "u",
+        "idempotency_key": key,
+        "pool": "p",
+        "domain": "d",
+        "prompt_tokens": 10,
+        "output_tokens_max": 90,
+        "start_within_ms": 3_600_000,
+    }
+    return i.OperationSubmitted(**{**fields, **over})
+
+
+def id_of(asked: i.OperationSubmitted) -> OperationId:
+    return operation_id(
+        pool=asked.pool, tenant=asked.tenant, user=asked.user, idempotency_key=asked.idempotency_key
+    )
+
+
+_NAMED = ("tenant", "operation", "incarnation", "attempt", "epoch", "member", "member_epoch")
+
+
+def named(event: Any) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in _NAMED}
+
+
+def start(grant: e.GrantIssued, **over: Any) -> i.StartRequested:
+    return i.StartRequested(**{**named(grant), **over})
+
+
+def sent(grant: e.GrantIssued, send_delay_ms: int = 0, **over: Any) -> i.SendReported:
+    return i.SendReported(**{**named(grant), "send_delay_ms": send_delay_ms, **over})
+
+
+def result(grant: e.GrantIssued, outcome: str = "success", **over: Any) -> i.ResultReported:
+    usage: dict[str, Any] = {
+        "prompt_tokens": grant.prompt_tokens,
+        "output_tokens": grant.output_tokens_max,
+        "send_delay_ms": None,
+        "result_ref": None,
+        "error": None,
+    }
+    return i.ResultReported(**{**named(grant), "outcome": outcome, **usage, **over})
+
+
+def only(kind: type, events: Sequence[Any]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
