@@ -1,0 +1,84 @@
+"""Views that follow their journal in a thread, for a process that answers questions about it."""
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+from time import monotonic
+
+from schemas.ids import CellId
+
+from .arrivals import Arrivals
+from .follower import Follower
+from .ports import Entries, ViewStore
+from .queries import Queries
+from .reflected import Progress, Wanted
+
+_log = logging.getLogger(__name__)
+
+IDLE_WAIT_MS = 100
+"""How long a read of an idle journal lasts; new records end it at once."""
+
+
+class LiveViews:
+    """One follower in a thread of its own; questions and waits may come from any other."""
+
+    def __init__(
+        self, *, cell: CellId, entries: Entries, store: ViewStore, halted: Callable[[], None]
+    ) -> None:
+        """Open the views; `halted` is told once if the follower cannot go on."""
+        self._cell = cell
+        self._entries = entries
+        self._store = store
+        self._halted = halted
+        self._arrivals = Arrivals()
+        self._follower = Follower(
+            cell=cell, entries=entries, store=store, done=self._arrivals.advance
+        )
+        self._arrivals.advance(self._follower.reflected)
+        self._end: int | None = None
+        self._failure: str | None = None
+        self._moved = monotonic()
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="follower", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow; returns at once."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._moved = monotonic()
+                if self._end is None:
+                    self._end = self._entries.end()
+                self._follower.step(IDLE_WAIT_MS)
+        except Exception as error:  # noqa: BLE001  # stale answers must not look healthy
+            _log.exception("the follower halted")
+            self._failure = f"{type(error).__name__}: {error}"
+            self._halted()
+
+    def ask(self) -> Queries:
+        """Answers that all reflect one position."""
+        return Queries(self._cell, self._store.snapshot())
+
+    async def reach(self, wanted: Wanted, wait_ms: int) -> bool:
+        """Whether the views reflect a position or an input, at once or within `wait_ms`."""
+        return await self._arrivals.reach(wanted, wait_ms)
+
+    def progress(self) -> Progress:
+        """How far the follower is."""
+        reflected = self._follower.reflected
+        return Progress(
+            position=reflected.position,
+            offset=reflected.next_offset,
+            end=self._end,
+            failure=self._failure,
+            idle_s=monotonic() - self._moved,
+        )
+
+    def close(self) -> None:
+        """Stop following and free store and reader."""
+        self._stop.set()
+        self._thread.join()
+        self._entries.close()
+        self._store.close()

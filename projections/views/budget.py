@@ -1,0 +1,218 @@
+"""What is held, in use and counted at each level of each budget domain.
+
+A reservation is *held* from its grant and *in use* from its start to its settlement. What *counts*
+against a limit follows scheduling.md section 5: a charge counts from the grant on, and in a window
+until its latest arrival has left it, in buckets of W/256. Of the owner's own window only the
+takeover term and steps of time are left out: after one, a charge may show as gone up to
+`clock_bound_ms` plus 21 ms, or the step, before the owner frees it. Decisions never read this view.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from projections.keys import join
+from projections.projection import Projection, Seen
+from schemas import events as e
+from schemas.inputs import DimensionConfig
+
+from .config import Level
+from .operation import Operation
+
+UNITS = ("requests", "tokens", "slots")
+BUCKETS_PER_WINDOW = 256
+RHO_PPM = 200
+MILLION = 1_000_000
+EXITS_KEPT_MAX = 4 * BUCKETS_PER_WINDOW
+"""Exits that have passed are dropped only then, so that dropping costs nothing on average."""
+
+Amounts = list[int]
+"""By the places of `UNITS`."""
+Exits = dict[int, int]
+"""Instant at which it leaves -> amount."""
+
+
+class Use(msgspec.Struct, array_like=True):
+    """What one level of one domain has given out."""
+
+    held: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
+    in_use: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
+    exits: dict[str, Exits] = {}
+    """By dimension, for windows."""
+
+
+def counted(row: Use, dimension: DimensionConfig, now_ms: int) -> int:
+    """What counts against the dimension's limit at `now_ms`."""
+    unit = UNITS.index(dimension.unit)
+    leaving = row.exits.get(dimension.name, {})
+    windowed = sum(amount for exit_at, amount in leaving.items() if exit_at > now_ms)
+    if dimension.kind == "concurrency" or dimension.instant == "completion":
+        return row.held[unit] + row.in_use[unit] + windowed
+    return row.held[unit] + windowed
+
+
+def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) -> int:
+    """When a charge that arrives at `latest_ms` at last no longer counts (R172)."""
+    window_ms = dimension.window_ms
+    assert window_ms is not None, f"Expected a window, but {dimension.name} has none"
+    if dimension.kind == "fixed" and dimension.reset_ms is not None:
+        u = dimension.reset_uncertainty_ms
+        passed = (latest_ms + u - dimension.reset_ms) // window_ms
+        return dimension.reset_ms + (passed + 1) * window_ms + u
+    exact = latest_ms + window_ms + 1 - (-RHO_PPM * (window_ms + send_within_ms) // MILLION)
+    bucket = max(1, -(-window_ms // BUCKETS_PER_WINDOW))
+    return -(-exact // bucket) * bucket
+
+
+def _amounts(of: e.GrantIssued | Operation) -> tuple[int, int, int]:
+    return of.requests, of.tokens, of.slots
+
+
+def _add(to: Amounts, amounts: tuple[int, int, int], sign: int) -> None:
+    requests, tokens, slots = amounts
+    to[0] += sign * requests
+    to[1] += sign * tokens
+    to[2] += sign * slots
+
+
+def _leave(row: Use, dimension: DimensionConfig, exit_at: int, amount: int, now_ms: int) -> None:
+    exits = row.exits.setdefault(dimension.name, {})
+    exits[exit_at] = exits.get(exit_at, 0) + amount
+    if len(exits) > EXITS_KEPT_MAX:
+        row.exits[dimension.name] = {at: n for at, n in exits.items() if at > now_ms}
+
+
+def _charge(row: Use, dimension: DimensionConfig, held: Operation, now_ms: int, sign: int) -> None:
+    """Count a started charge until its exit, or no longer, unless it has left already."""
+    assert held.latest_arrival_ms is not None, "Expected a start before its charge"
+    exit_at = exit_ms(
+        dimension, latest_ms=held.latest_arrival_ms, send_within_ms=held.send_within_ms
+    )
+    if exit_at > now_ms:
+        _leave(row, dimension, exit_at, sign * _amounts(held)[UNITS.index(dimension.unit)], now_ms)
+
+
+def _start(row: Use, event: e.StartAccepted, seen: Seen, level: Level) -> None:
+    assert seen.operation is not None
+    amounts = _amounts(seen.operation)
+    _add(row.held, amounts, -1)
+    _add(row.in_use, amounts, 1)
+    for dimension in level.arrivals:
+        exit_at = exit_ms(
+            dimension, latest_ms=event.latest_arrival_ms, send_within_ms=event.send_within_ms
+        )
+        _leave(row, dimension, exit_at, amounts[UNITS.index(dimension.unit)], seen.time_ms)
+
+
+def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
+    held = seen.operation
+    assert held is not None
+    for dimension in level.arrivals:
+        exit_at = exit_ms(
+            dimension, latest_ms=event.latest_arrival_ms, send_within_ms=held.send_within_ms
+        )
+        amount = _amounts(held)[UNITS.index(dimension.unit)]
+        _charge(row, dimension, held, seen.time_ms, -1)
+        _leave(row, dimension, exit_at, amount, seen.time_ms)
+
+
+def _settle(row: Use, event: e.ReservationSettled, seen: Seen, level: Level) -> None:
+    held = seen.operation
+    assert held is not None
+    _add(row.in_use, _amounts(held), -1)
+    for dimension in level.windows:
+        reserved = _amounts(held)[UNITS.index(dimension.unit)]
+        actual = reserved
+        if dimension.amount == "actual" and dimension.unit == "tokens":
+            actual = reserved if event.tokens_actual is None else event.tokens_actual
+        if dimension.instant == "completion":
+            exit_at = exit_ms(dimension, latest_ms=seen.time_ms, send_within_ms=0)
+            _leave(row, dimension, exit_at, actual, seen.time_ms)
+        elif actual != reserved:
+            assert held.latest_arrival_ms is not None
+            exit_at = exit_ms(
+                dimension, latest_ms=held.latest_arrival_ms, send_within_ms=held.send_within_ms
+            )
+            if exit_at > seen.time_ms:
+                _leave(row, dimension, exit_at, actual - reserved, seen.time_ms)
+
+
+LevelOf = Callable[[Seen], Level]
+
+
+def _apply(row: Use, seen: Seen, *, level_of: LevelOf) -> Use:
+    event, held = seen.event, seen.operation
+    level = level_of(seen)
+    match event:
+        case e.GrantIssued():
+            _add(row.held, _amounts(event), 1)
+        case e.StartAccepted():
+            _start(row, event, seen, level)
+        case e.SendObserved():
+            _observe(row, event, seen, level)
+        case e.ReservationSettled():
+            _settle(row, event, seen, level)
+        case e.ReservationReleased() | e.ReservationExpired():
+            assert held is not None, "Expected to know what is released"
+            _add(row.held if held.started_ms is None else row.in_use, _amounts(held), -1)
+            if held.started_ms is not None:  # not sent: nothing was spent
+                for dimension in level.arrivals:
+                    _charge(row, dimension, held, seen.time_ms, -1)
+        case _:
+            raise AssertionError(f"Expected an event about a reservation, got {event}")
+    return row
+
+
+def _domain_of(seen: Seen) -> str:
+    assert seen.operation is not None, f"Expected an operation for {seen.event}"
+    return seen.operation.domain
+
+
+def _domain_level(seen: Seen) -> Level:
+    return seen.config.domain_level(_domain_of(seen))
+
+
+def _tenant_level(seen: Seen) -> Level:
+    return seen.config.tenant_level(seen.event.tenant, _domain_of(seen))
+
+
+def _by_tenant(seen: Seen) -> bytes | None:
+    """The tenant's row, if the tenant had a level of its own when the grant was made."""
+    assert seen.operation is not None, f"Expected an operation for {seen.event}"
+    if isinstance(seen.event, e.GrantIssued):
+        concerned = bool(_tenant_level(seen).dimensions)
+    else:
+        concerned = seen.operation.tenant_level
+    return join(_domain_of(seen), seen.event.tenant) if concerned else None
+
+
+_WANTS = (
+    e.GrantIssued,
+    e.StartAccepted,
+    e.SendObserved,
+    e.ReservationSettled,
+    e.ReservationReleased,
+    e.ReservationExpired,
+)
+
+DOMAIN_BUDGETS = Projection(
+    name="domain_budget",
+    number=6,
+    version=1,
+    row=Use,
+    wants=_WANTS,
+    key=lambda seen: join(_domain_of(seen)),
+    initial=Use,
+    apply=partial(_apply, level_of=_domain_level),
+)
+TENANT_BUDGETS = Projection(
+    name="tenant_budget",
+    number=7,
+    version=1,
+    row=Use,
+    wants=_WANTS,
+    key=_by_tenant,
+    initial=Use,
+    apply=partial(_apply, level_of=_tenant_level),
+)

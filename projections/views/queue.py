@@ -1,0 +1,112 @@
+"""What waits in each queue, in which order, and what its head was last told to wait for."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from projections.keys import join
+from projections.projection import Projection, Seen
+from schemas import events as e
+
+from .operation import Phase
+
+
+class Waiting(NamedTuple):
+    """One operation that waits."""
+
+    operation: bytes
+    admitted_ms: int
+
+
+class Deferral(NamedTuple):
+    """Which limit a head did not fit under, and until when."""
+
+    level: str
+    dimension: str
+    not_before_ms: int | None
+
+
+class Queue(msgspec.Struct, array_like=True):
+    """One queue; there is no row while nothing waits."""
+
+    waiting: int = 0
+    waiting_bytes: int = 0
+    deferral: Deferral | None = None
+
+
+_MOVES = (
+    e.OperationAdmitted,
+    e.OperationParked,
+    e.OperationUnparked,
+    e.OperationCancelled,
+    e.OperationExpired,
+    e.GrantIssued,
+    e.GrantExpired,
+    e.GrantRevoked,
+    e.ResultRecorded,
+)
+
+
+def _place(seen: Seen) -> tuple[str, str, str, str, int, int]:
+    facts = seen.event if isinstance(seen.event, e.OperationAdmitted) else seen.operation
+    assert facts is not None, f"Expected an operation for {seen.event}"
+    return facts.tenant, facts.lane, facts.pool, facts.domain, facts.sequence, facts.payload_bytes
+
+
+def _by_sequence(seen: Seen) -> bytes | None:
+    if (seen.before is Phase.WAITING) == (seen.after is Phase.WAITING):
+        return None
+    return join(*_place(seen)[:5])
+
+
+def _line_up(_: Waiting, seen: Seen) -> Waiting | None:
+    if seen.after is not Phase.WAITING:
+        return None
+    if isinstance(seen.event, e.OperationAdmitted):
+        return Waiting(seen.event.operation, seen.time_ms)
+    assert seen.operation is not None, f"Expected an operation for {seen.event}"
+    return Waiting(seen.event.operation, seen.operation.admitted_ms or 0)
+
+
+WAITING = Projection(
+    name="waiting",
+    number=3,
+    version=1,
+    row=Waiting,
+    wants=_MOVES,
+    key=_by_sequence,
+    initial=lambda: Waiting(b"", 0),
+    apply=_line_up,
+)
+
+
+def _by_queue(seen: Seen) -> bytes | None:
+    waited, waits = seen.before is Phase.WAITING, seen.after is Phase.WAITING
+    if waited == waits and not (waits and isinstance(seen.event, e.OperationDeferred)):
+        return None
+    return join(*_place(seen)[:4])
+
+
+def _count(row: Queue, seen: Seen) -> Queue | None:
+    if isinstance(seen.event, e.OperationDeferred):
+        event = seen.event
+        row.deferral = Deferral(event.level, event.dimension, event.not_before_ms)
+        return row
+    if isinstance(seen.event, e.GrantIssued):
+        row.deferral = None
+    sign = 1 if seen.after is Phase.WAITING else -1
+    row.waiting += sign
+    row.waiting_bytes += sign * _place(seen)[5]
+    return row if row.waiting else None
+
+
+QUEUES = Projection(
+    name="queue",
+    number=4,
+    version=1,
+    row=Queue,
+    wants=(*_MOVES, e.OperationDeferred),
+    key=_by_queue,
+    initial=Queue,
+    apply=_count,
+)
