@@ -11,7 +11,7 @@ from schemas.topics import RECORD_BYTES_MAX
 ASK_TIMEOUT_S: Final = 0.5
 """A question to the broker inside the loop; one that is not answered by then counts as silence."""
 
-APPLY_TIMEOUT_S: Final = 15.0
+APPLY_TIMEOUT_S: Final = 10.0
 """A question at start-up or from an operator's command, where waiting is no harm."""
 
 URGENT_PER_TAKE_MAX: Final = 256

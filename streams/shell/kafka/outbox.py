@@ -61,14 +61,14 @@ class KafkaOutbox:
             self._produce(record, reported)
         self._deliveries.poll(0)
 
-    def published(self) -> int:
+    def published(self, wait_ms: int) -> int:
         """The last entry handed over of which, and of all before it, every output is out.
 
         Raises:
             PublishFailed: a report said no, now or before.
         """
-        self._deliveries.poll(0)
-        self._public.poll(0)
+        for producer in (self._deliveries, self._public):
+            producer.poll(wait_ms / 1_000 if wait_ms and len(producer) else 0)
         if self._failure is not None:
             raise PublishFailed(self._failure)
         entries = self._on_their_way
