@@ -1,0 +1,162 @@
+"""Every grant fitted at its position, in every dimension at every level (R39, R44, R46, R56).
+
+At a grant, what counts already plus what is granted must not exceed the limit in force. Lowering a
+limit revokes nothing; a dimension that changes its kind or its window starts counting afresh.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas import events as e
+from schemas.entry import Entry
+from schemas.ids import DomainId, TenantId
+from schemas.inputs import DimensionConfig
+
+from .book import Book, Key
+from .config import Config
+from .cursor import Cursor
+from .windows import CLOCK_SPREAD_MS, Window, window_for
+
+CHECK = "budgets"
+
+
+@dataclass(slots=True)
+class _Limited:
+    level: str
+    config: DimensionConfig
+    window: Window
+
+
+class Budgets:
+    """All windows of a cell, and which of them each open reservation was charged to."""
+
+    def __init__(self, cursor: Cursor, config: Config, book: Book) -> None:
+        self._cursor = cursor
+        self._config = config
+        self._book = book
+        self._limited: dict[tuple[Any, ...], _Limited] = {}
+        self._levels: dict[tuple[TenantId, DomainId], Sequence[_Limited]] = {}
+        self._charged: dict[Key, Sequence[_Limited]] = {}
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """What to call for which event."""
+        return {
+            e.ConfigActivated: self._reconfigured,
+            e.GrantIssued: self._granted,
+            e.StartAccepted: self._started,
+            e.SendObserved: self._observed,
+            e.ReservationSettled: self._settled,
+            e.ReservationReleased: self._dropped,
+            e.ReservationExpired: self._dropped,
+        }
+
+    def begin(self, entry: Entry) -> None:
+        """A takeover or a step of time changes when charges leave."""
+        windows = [limited.window for limited in self._limited.values()]
+        if entry.takeover:
+            for window in windows:
+                window.used(entry.time_ms)
+                window.extend(self._config.cell.clock_bound_ms + CLOCK_SPREAD_MS)
+        if entry.time_step_ms:
+            for window in windows:
+                window.step(entry.time_step_ms)
+
+    def _reconfigured(self, event: e.ConfigActivated) -> None:  # noqa: ARG002 - whatever it was
+        self._levels.clear()
+
+    def _granted(self, event: e.GrantIssued) -> None:
+        if event.domain not in self._config.domains:
+            self._cursor.found(CHECK, f"Expected a configured domain, not {event.domain}")
+            return
+        key = (event.operation, event.epoch)
+        levels = self._of(event.tenant, event.domain)
+        for limited in levels:
+            dimension = limited.config
+            amount = _amount(event, dimension)
+            used = limited.window.used(self._cursor.time_ms)
+            if used + amount > dimension.limit:
+                where = f"{limited.level} {dimension.name} of {event.domain}"
+                counted = f"{used} counted and {amount} were granted"
+                self._cursor.found(CHECK, f"Expected {dimension.limit} in {where}, but {counted}")
+            limited.window.hold(key, amount)
+        self._charged[key] = levels
+
+    def _started(self, event: e.StartAccepted) -> None:
+        now_ms = self._cursor.time_ms
+        self._arrive(event, now_ms, event.send_within_ms)
+
+    def _observed(self, event: e.SendObserved) -> None:
+        reservation = self._book.open.get((event.operation, event.epoch))
+        if reservation is not None and reservation.accepted_ms is not None:
+            self._arrive(event, reservation.accepted_ms, reservation.grant.send_within_ms)
+
+    def _arrive(self, event: Any, first_ms: int, send_within_ms: int) -> None:
+        key = (event.operation, event.epoch)
+        for limited in self._charged.get(key, ()):
+            limited.window.used(self._cursor.time_ms)
+            limited.window.arrive(key, first_ms, event.latest_arrival_ms, send_within_ms)
+
+    def _settled(self, event: e.ReservationSettled) -> None:
+        key = (event.operation, event.epoch)
+        reservation = self._book.open.get(key)
+        now_ms = self._cursor.time_ms
+        if reservation is None:
+            return
+        grant = reservation.grant
+        for limited in self._charged.pop(key, ()):
+            amount = _amount(grant, limited.config)
+            if limited.config.unit == "tokens" and event.tokens_actual is not None:
+                refund = limited.config.amount == "actual"
+                amount = event.tokens_actual if refund else max(amount, event.tokens_actual)
+            limited.window.used(now_ms)
+            limited.window.settle(key, amount, now_ms, grant.send_within_ms)
+
+    def _dropped(self, event: e.ReservationReleased | e.ReservationExpired) -> None:
+        key = (event.operation, event.epoch)
+        for limited in self._charged.pop(key, ()):
+            limited.window.drop(key)
+
+    def _of(self, tenant: TenantId, domain: DomainId) -> Sequence[_Limited]:
+        """What limits a call of the tenant in the domain, under the configuration in force."""
+        found = self._levels.get((tenant, domain))
+        if found is None:
+            dimensions = self._config.dimensions(tenant, domain)
+            found = [self._current(level, tenant, domain, each) for level, each in dimensions]
+            self._levels[tenant, domain] = found
+        return found
+
+    def _current(
+        self, level: str, tenant: TenantId, domain: DomainId, dimension: DimensionConfig
+    ) -> _Limited:
+        owner = tenant if level == "tenant" else ""
+        place = (level, owner, domain, dimension.name)
+        before = self._limited.get(place)
+        if before is None or _shape(before.config) != _shape(dimension):
+            self._limited[place] = _Limited(level, dimension, window_for(dimension))
+        elif before.config != dimension:
+            self._limited[place] = _Limited(level, dimension, before.window)
+        return self._limited[place]
+
+
+def _shape(dimension: DimensionConfig) -> tuple[Any, ...]:
+    """Everything but the limit: what it means to be counted."""
+    return (
+        dimension.unit,
+        dimension.kind,
+        dimension.window_ms,
+        dimension.reset_ms,
+        dimension.reset_uncertainty_ms,
+        dimension.amount,
+        dimension.instant,
+    )
+
+
+def _amount(grant: e.GrantIssued, dimension: DimensionConfig) -> int:
+    match dimension.unit:
+        case "requests":
+            return grant.requests
+        case "tokens":
+            return grant.tokens
+        case _:
+            return grant.slots

@@ -1,0 +1,145 @@
+"""No call without an accepted start, and each accepted start is asked for and allowed (R43, R62).
+
+A start is accepted for a live grant, before claim-by and deadline, at the request of the member
+and member epoch that the grant names; at most once for an (operation, incarnation, attempt). A
+send report may only move the latest arrival earlier, and not before the call can have been sent.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas import events as e
+from schemas import inputs as i
+from schemas.units import Millis
+
+from .book import Book, Reservation
+from .config import Config
+from .cursor import Cursor
+
+CHECK = "starts"
+
+
+class Starts:
+    """Looks at claims, starts, send reports and results beside the grant that they name."""
+
+    def __init__(self, cursor: Cursor, config: Config, book: Book) -> None:
+        self._cursor = cursor
+        self._config = config
+        self._book = book
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """What to call for which event."""
+        return {
+            e.LeaseClaimed: self._claimed,
+            e.StartAccepted: self._started,
+            e.SendObserved: self._observed,
+            e.ResultRecorded: self._recorded,
+        }
+
+    def _claimed(self, event: e.LeaseClaimed) -> None:
+        reservation = self._granted(event)
+        if reservation is not None and reservation.claimed:
+            self._found("Expected one lease for a grant, but this is a second")
+        if reservation is not None:
+            self._in_time(reservation)
+
+    def _started(self, event: e.StartAccepted) -> None:
+        self._caused_by(event, i.StartRequested)
+        operation = self._book.operations.get(event.operation)
+        if operation is not None and event.attempt <= operation.started_attempt:
+            self._found(f"Expected one accepted start for attempt {event.attempt}, not a second")
+        reservation = self._granted(event)
+        if reservation is None:
+            return
+        if not reservation.claimed:
+            self._found("Expected a lease before the start")
+        if reservation.accepted_ms is not None:
+            self._found("Expected one accepted start for a grant, but this is a second")
+        self._in_time(reservation)
+        grant = reservation.grant
+        if event.send_within_ms != grant.send_within_ms:
+            self._found(f"Expected send-within {grant.send_within_ms} as granted")
+        latest = self._cursor.time_ms + grant.send_within_ms + self._transit_ms(reservation)
+        if event.latest_arrival_ms < latest:
+            self._found(f"Expected a latest arrival of {latest}, not {event.latest_arrival_ms}")
+
+    def _observed(self, event: e.SendObserved) -> None:
+        reservation = self._in_use(event)
+        if reservation is None or reservation.accepted_ms is None:
+            return
+        if event.latest_arrival_ms > reservation.latest_ms:
+            self._found(f"Expected an arrival no later than {reservation.latest_ms}")
+        earliest = reservation.accepted_ms + self._transit_ms(reservation)
+        asked = self._cursor.asked
+        word = asked.word if asked else None
+        if isinstance(word, i.SendReported | i.ResultReported):
+            earliest += word.send_delay_ms or 0
+        if event.latest_arrival_ms < earliest:
+            self._found(f"Expected an arrival of {earliest} or later, as the report allows")
+
+    def _recorded(self, event: e.ResultRecorded) -> None:
+        word = self._caused_by(event, i.ResultReported)
+        if isinstance(word, i.ResultReported) and word.outcome != event.outcome:
+            self._found(f"Expected the outcome {word.outcome} as reported, not {event.outcome}")
+        self._in_use(event)
+
+    def _granted(self, event: Any) -> Reservation | None:
+        """The open reservation of the grant that the event names, by holder and epoch."""
+        reservation = self._book.open.get((event.operation, event.epoch))
+        name = type(event).__name__
+        if reservation is None or reservation.ended is not None:
+            self._found(f"Expected a live grant for {name}, epoch {event.epoch}")
+            return None
+        grant = reservation.grant
+        named = (event.incarnation, event.attempt, event.member, event.member_epoch)
+        granted = (grant.incarnation, grant.attempt, grant.member, grant.member_epoch)
+        if named != granted:
+            self._found(f"Expected {name} of {granted}, as granted, but it is of {named}")
+        return reservation
+
+    def _in_use(self, event: Any) -> Reservation | None:
+        """The open reservation with an accepted start that the event names."""
+        reservation = self._granted(event)
+        if reservation is not None and reservation.accepted_ms is None:
+            self._found(f"Expected an accepted start before {type(event).__name__}")
+        return reservation
+
+    def _in_time(self, reservation: Reservation) -> None:
+        now_ms = self._cursor.time_ms
+        for name, bound in (
+            ("claim-by", reservation.claim_by_ms),
+            ("deadline", reservation.grant.deadline_ms),
+        ):
+            if now_ms >= bound:
+                self._found(f"Expected it before {name} {bound}, but it is {now_ms}")
+
+    def _caused_by(self, event: Any, kind: type) -> Any:
+        """The input behind the event, which must be of the kind and name the same attempt."""
+        asked = self._cursor.asked
+        if asked is not None and asked.gone:
+            return None
+        word: Any = asked.word if asked else None
+        if not isinstance(word, kind) or _attempt(word) != _attempt(event):
+            self._found(
+                f"Expected {type(event).__name__} to follow a {kind.__name__} of its holder"
+            )
+        return word
+
+    def _transit_ms(self, reservation: Reservation) -> Millis:
+        domain = self._config.domains.get(reservation.grant.domain)
+        return Millis(0) if domain is None else domain.transit_ms
+
+    def _found(self, detail: str) -> None:
+        self._cursor.found(CHECK, detail)
+
+
+def _attempt(word: Any) -> tuple[Any, ...]:
+    return (
+        word.tenant,
+        word.operation,
+        word.incarnation,
+        word.attempt,
+        word.epoch,
+        word.member,
+        word.member_epoch,
+    )

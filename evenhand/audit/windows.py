@@ -1,0 +1,287 @@
+"""How long a charge counts, by a second writing of scheduling.md section 5.
+
+What is asserted: a charge counts from its grant, and leaves a sliding window no earlier than
+
+    latest arrival + W + 1 ms + rho * (W + send-within) + takeover term
+
+The owner rounds that up to a bucket, which only makes it stricter; the audit does not round, so it
+never blames the owner for keeping a charge longer, and always finds one let go too early. A fixed
+window with a known reset counts a charge in each window that its arrival interval can meet, and an
+unstarted one in the window of now. A slot counts until it is given back.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+from schemas.inputs import DimensionConfig
+
+RHO_PPM = 200
+"""Slew of entry time and drift of the host's clock, in millionths."""
+CLOCK_SPREAD_MS = 21
+"""Spread of the estimate of the broker's clock; with `clock_bound_ms` the takeover term."""
+MILLION = 1_000_000
+
+
+class Window(Protocol):
+    """The charges of one dimension at one level; a key names one charge."""
+
+    def used(self, now_ms: int) -> int:
+        """What counts at this instant, at least."""
+        ...
+
+    def hold(self, key: Hashable, amount: int) -> None:
+        """Granted: it counts, with no end in sight."""
+        ...
+
+    def arrive(self, key: Hashable, first_ms: int, last_ms: int, send_within_ms: int) -> None:
+        """Started, or better known: it arrives at the provider between the two instants."""
+        ...
+
+    def settle(self, key: Hashable, amount: int, now_ms: int, send_within_ms: int) -> None:
+        """Known to have ended, having used `amount`."""
+        ...
+
+    def drop(self, key: Hashable) -> None:
+        """Returned unused."""
+        ...
+
+    def extend(self, term_ms: int) -> None:
+        """A takeover: each started charge counts that much longer, once in its life."""
+        ...
+
+    def step(self, step_ms: int) -> None:
+        """Entry time was stepped forward, and every exit with it."""
+        ...
+
+
+def window_for(dimension: DimensionConfig) -> Window:
+    """An empty window of the dimension's kind; a fixed one of unknown alignment is sliding."""
+    if dimension.kind == "concurrency":
+        return Concurrency()
+    if dimension.kind == "fixed" and dimension.reset_ms is not None:
+        return Fixed(dimension)
+    return Sliding(dimension)
+
+
+class Concurrency:
+    """Slots: taken from the grant until the reservation is closed."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, int] = {}
+        self._used = 0
+
+    def used(self, now_ms: int) -> int:  # noqa: ARG002 - time frees no slot
+        """All that is held."""
+        return self._used
+
+    def hold(self, key: Hashable, amount: int) -> None:
+        """Take slots."""
+        self._held[key] = amount
+        self._used += amount
+
+    def arrive(self, key: Hashable, first_ms: int, last_ms: int, send_within_ms: int) -> None:
+        """A start changes nothing."""
+
+    def settle(self, key: Hashable, amount: int, now_ms: int, send_within_ms: int) -> None:  # noqa: ARG002
+        """The slots are free."""
+        self.drop(key)
+
+    def drop(self, key: Hashable) -> None:
+        """The slots are free."""
+        self._used -= self._held.pop(key, 0)
+
+    def extend(self, term_ms: int) -> None:
+        """No exit, nothing to extend."""
+
+    def step(self, step_ms: int) -> None:
+        """No exit, nothing to move."""
+
+
+@dataclass(slots=True)
+class _Charge:
+    amount: int
+    exit_ms: int | None = None
+    """None while it cannot leave by itself."""
+    late_ms: int = 0
+    """By how much takeovers and steps of time have moved the exit since the call started."""
+    extended: bool = False
+    """It has had its takeover term."""
+
+
+class Sliding:
+    """Each charge leaves by its own exit."""
+
+    def __init__(self, dimension: DimensionConfig) -> None:
+        assert dimension.window_ms is not None
+        self._window_ms = dimension.window_ms
+        self._at_completion = dimension.instant == "completion"
+        self._charges: dict[Hashable, _Charge] = {}
+        self._exits: list[tuple[int, int, Hashable]] = []
+        self._pushed = 0
+        self._used = 0
+
+    def used(self, now_ms: int) -> int:
+        """Everything whose exit is not reached; half-open: at its exit it counts no more."""
+        while self._exits and self._exits[0][0] <= now_ms:
+            exit_ms, _, key = heappop(self._exits)
+            charge = self._charges.get(key)
+            if charge is not None and charge.exit_ms == exit_ms:
+                self.drop(key)
+        return self._used
+
+    def hold(self, key: Hashable, amount: int) -> None:
+        """Count it."""
+        self._charges[key] = _Charge(amount)
+        self._used += amount
+
+    def arrive(self, key: Hashable, first_ms: int, last_ms: int, send_within_ms: int) -> None:  # noqa: ARG002
+        """Set or move the exit, unless the charge counts until completion."""
+        if not self._at_completion:
+            self._leaves(key, last_ms, send_within_ms)
+
+    def settle(self, key: Hashable, amount: int, now_ms: int, send_within_ms: int) -> None:
+        """Correct the amount; a charge that counts at completion leaves from now on."""
+        charge = self._charges.get(key)
+        if charge is None:
+            return
+        self._used += amount - charge.amount
+        charge.amount = amount
+        if self._at_completion:
+            self._leaves(key, now_ms, send_within_ms)
+
+    def drop(self, key: Hashable) -> None:
+        """Count it no more."""
+        charge = self._charges.pop(key, None)
+        if charge is not None:
+            self._used -= charge.amount
+
+    def extend(self, term_ms: int) -> None:
+        """Every charge with an exit and without the term so far leaves later."""
+        for charge in self._charges.values():
+            if not charge.extended:
+                charge.extended = _move(charge, term_ms)
+        self._sort()
+
+    def step(self, step_ms: int) -> None:
+        """Move every exit."""
+        for charge in self._charges.values():
+            _move(charge, step_ms)
+        self._sort()
+
+    def _leaves(self, key: Hashable, last_ms: int, send_within_ms: int) -> None:
+        charge = self._charges.get(key)
+        if charge is not None:
+            rho = -(-RHO_PPM * (self._window_ms + send_within_ms) // MILLION)
+            charge.exit_ms = last_ms + self._window_ms + 1 + rho + charge.late_ms
+            self._push(charge.exit_ms, key)
+
+    def _push(self, exit_ms: int, key: Hashable) -> None:
+        self._pushed += 1
+        heappush(self._exits, (exit_ms, self._pushed, key))
+
+    def _sort(self) -> None:
+        self._exits = [
+            (charge.exit_ms, number, key)
+            for number, (key, charge) in enumerate(self._charges.items())
+            if charge.exit_ms is not None
+        ]
+        self._pushed = len(self._charges)
+        heapify(self._exits)
+
+
+def _move(charge: _Charge, span_ms: int) -> bool:
+    """Let a charge leave later, now and whenever its exit moves again; False if unstarted."""
+    if charge.exit_ms is None:
+        return False
+    charge.late_ms += span_ms
+    charge.exit_ms += span_ms
+    return True
+
+
+@dataclass(slots=True)
+class _Span:
+    amount: int
+    first: int | None = None
+    """Number of the first window that it can fall into; None while unstarted."""
+    last: int | None = None
+    """Of the last; None while it may still fall into any later one."""
+
+
+class Fixed:
+    """Windows one after another from a known reset, give or take its uncertainty."""
+
+    def __init__(self, dimension: DimensionConfig) -> None:
+        assert dimension.window_ms is not None
+        assert dimension.reset_ms is not None
+        self._window_ms = dimension.window_ms
+        self._reset_ms = dimension.reset_ms
+        self._edge_ms = dimension.reset_uncertainty_ms
+        self._at_completion = dimension.instant == "completion"
+        self._spans: dict[Hashable, _Span] = {}
+        self._sums: Counter[int] = Counter()
+        """What can fall into each window, of the spans with an end."""
+        self._open = 0
+        """What has no last window yet."""
+
+    def used(self, now_ms: int) -> int:
+        """The fuller of the windows that now may lie in, with all that may still arrive."""
+        first, last = self._windows(now_ms, now_ms)
+        for number in [number for number in self._sums if number < first]:
+            del self._sums[number]
+        return self._open + max(self._sums[number] for number in range(first, last + 1))
+
+    def hold(self, key: Hashable, amount: int) -> None:
+        """It may fall into any window from now on."""
+        self._spans[key] = _Span(amount)
+        self._open += amount
+
+    def arrive(self, key: Hashable, first_ms: int, last_ms: int, send_within_ms: int) -> None:  # noqa: ARG002
+        """It falls into one of these."""
+        if not self._at_completion:
+            self._place(key, first_ms, last_ms)
+
+    def settle(self, key: Hashable, amount: int, now_ms: int, send_within_ms: int) -> None:  # noqa: ARG002
+        """Correct the amount where it counts; its windows are known for good."""
+        span = self._spans.get(key)
+        if span is None:
+            return
+        self._count(span, -1)
+        span.amount = amount
+        self._count(span, 1)
+        if self._at_completion:
+            self._place(key, now_ms, now_ms)
+        del self._spans[key]
+
+    def drop(self, key: Hashable) -> None:
+        """It falls into none."""
+        span = self._spans.pop(key, None)
+        if span is not None:
+            self._count(span, -1)
+
+    def extend(self, term_ms: int) -> None:
+        """The provider's reset does not depend on who owns the cell."""
+
+    def step(self, step_ms: int) -> None:
+        """Nor on entry time."""
+
+    def _place(self, key: Hashable, first_ms: int, last_ms: int) -> None:
+        span = self._spans.get(key)
+        if span is not None:
+            self._count(span, -1)
+            span.first, span.last = self._windows(first_ms, last_ms)
+            self._count(span, 1)
+
+    def _count(self, span: _Span, sign: int) -> None:
+        if span.first is None or span.last is None:
+            self._open += sign * span.amount
+            return
+        for number in range(span.first, span.last + 1):
+            self._sums[number] += sign * span.amount
+
+    def _windows(self, first_ms: int, last_ms: int) -> tuple[int, int]:
+        start_ms = self._reset_ms
+        first = (first_ms - self._edge_ms - start_ms) // self._window_ms
+        return first, (last_ms + self._edge_ms - start_ms) // self._window_ms
