@@ -1,10 +1,44 @@
 """What a decision reads and what it can be: taken inputs, and how work fits or not."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from schemas.codes import Code
+from schemas.entry import InputRun
 from schemas.ids import DimensionName
 from schemas.inputs import Input
+from schemas.units import Millis
+
+
+class Header(Protocol):
+    """What the core reads of an entry before its events; `schemas.entry.Entry` is one."""
+
+    @property
+    def generation(self) -> int:
+        """Which beginning of the cell."""
+
+    @property
+    def height(self) -> int:
+        """Accepted entries before it."""
+
+    @property
+    def epoch(self) -> int:
+        """Authority epoch."""
+
+    @property
+    def takeover(self) -> bool:
+        """Whether it begins a term."""
+
+    @property
+    def time_ms(self) -> Millis:
+        """The only time there is."""
+
+    @property
+    def time_step_ms(self) -> Millis | None:
+        """A forward step after a suspension."""
+
+    @property
+    def inputs(self) -> tuple[InputRun, ...]:
+        """What was taken, in order."""
 
 
 class Source(NamedTuple):

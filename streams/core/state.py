@@ -6,9 +6,7 @@ function of the rows, so that an owner that opened its tables decides as one tha
 """
 
 from collections.abc import Iterator
-from typing import Protocol
 
-from schemas.entry import InputRun
 from schemas.ids import DomainId, MemberId, OperationId, TenantId
 from schemas.inputs import CellConfig
 from schemas.units import Millis, Tokens
@@ -17,24 +15,13 @@ from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .fairness import Counter, Lane, Policy
 from .operations import AttemptRow, Charge, OperationRow, Phase
+from .outcomes import Header
 from .pools import Pools, place_of
 from .queues import Queue, Waiting
 from .rows import KINDS, CellRow, WaitingRow
 from .tables import Image, Overlay, Rows, Table, pack
 from .timers import Kind, Timers
 from .windows import Window, parse_bucket_key, takeover_term_ms
-
-
-class Header(Protocol):
-    """What the core reads of an entry before its events; `schemas.entry.Entry` is one."""
-
-    generation: int
-    height: int
-    epoch: int
-    takeover: bool
-    time_ms: Millis
-    time_step_ms: Millis | None
-    inputs: tuple[InputRun, ...]
 
 
 class State:

@@ -24,6 +24,8 @@ ROUND_TRIPS = 100
 """How many round trips say what is quick in this network."""
 SLEW_NANOS_PER_MILLI = 100
 """100 ppm, half of `rho`, which covers it (scheduling.md section 5)."""
+RHO_NANOS_PER_MILLI = 200
+"""How far two good clocks may drift apart without either having stepped."""
 NO_QUICK_REPORT_MS = 60_000
 
 
@@ -133,18 +135,20 @@ class BrokerClock:
     def report(self, *, sent_ms: int, at_ms: int, append_ms: int) -> int:
         """Learn from the report of an append; only quick ones move the estimate.
 
-        Returns: by how many milliseconds the broker's clock jumped since the last quick report.
+        Returns: milliseconds that the broker's clock jumped since the last quick report, beyond
+            drift.
         """
         round_trip_ms = at_ms - sent_ms
         self._round_trips.append(round_trip_ms)
         if round_trip_ms >= max(QUICK_MS, 2 * min(self._round_trips)):
             return 0
         broker_nanos = (append_ms - sent_ms) * NANOS_PER_MILLI
-        jump_ms = abs(broker_nanos - self._broker_nanos) // NANOS_PER_MILLI if self._learned else 0
+        drift_nanos = (at_ms - self._quick_ms) * RHO_NANOS_PER_MILLI
+        jump_nanos = abs(broker_nanos - self._broker_nanos) - drift_nanos if self._learned else 0
         self._broker_nanos = broker_nanos
         self._quick_ms = at_ms
         self._learned = True
-        return jump_ms
+        return max(0, jump_nanos) // NANOS_PER_MILLI
 
     def is_deaf(self, at_ms: int) -> bool:
         """Whether reports come, and for a minute none was quick enough to learn from."""

@@ -87,7 +87,7 @@ class Journal(Protocol):
         ...
 
     def start(self) -> int | None:
-        """The first offset still there, 0 for a whole journal; None if the broker did not answer."""
+        """The first offset still there, 0 for a whole journal; None if not answered."""
         ...
 
     def end(self) -> int | None:

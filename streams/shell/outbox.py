@@ -27,10 +27,11 @@ class Outbox(Protocol):
         """Hand over all outputs of the entry at `offset`; entries come in journal order."""
         ...
 
-    def published(self) -> int:
+    def published(self, wait_ms: int) -> int:
         """The last entry handed over of which, and of all before it, every output is out.
 
-        Starts at -1 in each term. Asking also lets reports come in; does not wait.
+        Starts at -1 in each term. Asking lets reports come in, and waits up to
+        `wait_ms` for one if something is under way.
 
         Raises:
             PublishFailed: a report said no, now or before.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from schemas.ids import CellId, OwnerId
 from streams.shell.clock import Monotonic
 from streams.shell.inputs import Inputs
-from streams.shell.journal import Journal, Pulses
+from streams.shell.journal import Journal, Pulses, Writer
 from streams.shell.outbox import Outbox
 from streams.shell.tables import TableStore
 from streams.shell.watch import Watch
@@ -55,3 +55,21 @@ class Ports:
     chance_ms: Callable[[int], int]
     """A random span from 0 up to the argument."""
     timing: Timing
+
+
+@dataclass(slots=True, kw_only=True)
+class Gear:
+    """What one term uses and then throws away; made and primed while still a standby."""
+
+    owner: OwnerId
+    pulses: Pulses
+    writer: Writer
+    inputs: Inputs
+    outbox: Outbox
+
+    def close(self) -> None:
+        """Purge and let go of everything; abandoned appends may still land."""
+        self.writer.close()
+        self.outbox.close()
+        self.inputs.close()
+        self.pulses.close()

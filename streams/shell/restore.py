@@ -8,6 +8,7 @@ from schemas.errors import Undecodable, UnknownSchema
 from schemas.ids import StateHash
 from schemas.journal import Chain, Entry, Head
 from schemas.registry import MARKER
+from schemas.units import Millis
 from streams.core.decider import CORE_VERSION, evolve
 from streams.core.state import State
 from streams.core.tables import Image, chain_hash
@@ -67,17 +68,17 @@ class Fold:
         self.opened = applied
         """What the store already held."""
         self.chain = Chain(applied.head if applied else None)
-        self.state = State.open(store)
+        self.state = State(store)
         self.state_hash = applied.state_hash if applied else GENESIS_HASH
         self.next_offset = applied.next_offset if applied else 0
         self.published = applied.published if applied else -1
-        self.time_ms = applied.time_ms if applied else 0
+        self.time_ms = Millis(applied.time_ms if applied else 0)
         self.anchor = Anchor(0, 0, -1)
         if applied:
             self.anchor = Anchor(
                 applied.anchor_append_ms, applied.anchor_time_ms, applied.anchor_leader_epoch
             )
-        self.shift_ms = 0
+        self.shift_ms = Millis(0)
         self.takeovers = 0
         """Accepted takeovers in a row that no ordinary entry has followed."""
 
@@ -134,8 +135,7 @@ class Fold:
     def accept(self, entry: Entry, record: Record, images: Sequence[Image]) -> None:
         """Keep an entry that this process decided and that the journal has accepted.
 
-        Args:
-            images: rows changed when the entry was decided, so nothing of a later one leaks in.
+        `images` are the rows changed when it was decided, so nothing of a later entry leaks in.
         """
         accepted = self.chain.accept(record.offset, entry)
         assert accepted, f"Expected the entry at {record.offset} to extend {self.head}"
