@@ -69,8 +69,12 @@ class Broker:
         self._node: _Node | None = None
 
     def __enter__(self) -> Self:
-        """As `start`."""
-        self.start()
+        """As `start`; a start that fails leaves nothing."""
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(
@@ -108,17 +112,14 @@ class Broker:
             return
         if self._node is None:
             self._node = self._choose()
-        try:
-            self._node.start()
-        except BaseException:
-            self._discard()
-            raise
+        self._node.start()
 
     def stop(self) -> None:
         """End it: SIGTERM, then SIGKILL after a bound. Harmless when it is down."""
         if self._node is not None:
             self._node.terminate()
-            self._discard()
+            self._node.discard()
+            self._node = None
 
     def kill(self) -> None:
         """SIGKILL. `start` goes on with the same data at the same address.
@@ -147,11 +148,6 @@ class Broker:
             raise NotOurs(NotOurs.__doc__)
         assert self._node is not None, "Expected a broker that was started"
         return self._node
-
-    def _discard(self) -> None:
-        if self._node is not None:
-            self._node.discard()
-            self._node = None
 
     def _choose(self) -> _Node:
         java, jars, maven = find_java(), find_jars(), shutil.which("mvn")

@@ -90,7 +90,7 @@ class ContainerNode:
             raise
 
     def terminate(self) -> None:
-        """SIGTERM, then SIGKILL after a bound."""
+        """SIGTERM, then SIGKILL after a bound. Harmless when it is down or never was up."""
         self._end("stop", "--time", f"{STOP_WAIT_S:.0f}")
 
     def kill(self) -> None:

@@ -124,7 +124,8 @@ class JavaNode:
         if not is_free(self._port):
             raise PortTaken(f"Expected port {self._port} for {self._data} to be free, it is not.")
         argv = [*self._java, HEAP, "kafka.Kafka", str(self._properties)]
-        self._process = Process("the broker", argv, log=self._log)
+        clean_up = ["rm", "-rf", str(self._data)] if self._temporary else []
+        self._process = Process("the broker", argv, log=self._log, last_act=clean_up)
         try:
             self._process.wait_until(lambda: answers(self._port), "an answer", START_TIMEOUT_S)
         except BaseException:
@@ -132,8 +133,9 @@ class JavaNode:
             raise
 
     def terminate(self) -> None:
-        """SIGTERM, then SIGKILL after a bound."""
-        self._jvm.terminate()
+        """SIGTERM, then SIGKILL after a bound. Harmless when it is down or never was up."""
+        if self._process is not None:
+            self._process.terminate()
 
     def kill(self) -> None:
         """SIGKILL."""

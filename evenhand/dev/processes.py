@@ -26,7 +26,7 @@ STOP_WAIT_S = 10.0
 PROBE_EVERY_S = 0.02
 """Readiness is noticed within one blink, and a probe costs little."""
 
-TAIL_LINES = 20
+TAIL_LINES = 40
 TAIL_BYTES = 16_384
 """Enough for the head of a stack trace, little enough for an error message."""
 
@@ -34,7 +34,10 @@ TAIL_BYTES = 16_384
 # is in that group: as long as it lives, the kernel gives the number to nobody else.
 _GUARD = """
 last_act=$1; shift; exec 3<&0
-{ read -r _ || eval "$last_act"; kill -s KILL -- "-$$"; } <&3 >/dev/null 2>&1 &
+{
+    read -r _ || { kill -s KILL "$$"; eval "$last_act"; }
+    kill -s KILL -- "-$$"
+} <&3 >/dev/null 2>&1 &
 exec "$@" 3<&- </dev/null
 """
 
@@ -74,8 +77,8 @@ class Process:
             argv: a program on the path, or its file, and its arguments.
             log: appended to.
             env: added to the launcher's own environment.
-            last_act: a command that the guard runs first when the launcher is gone, for what
-                is not in the group.
+            last_act: a command for what is not in the group; the guard runs it only when the
+                launcher vanished, after it killed the program.
         """
         self.name = name
         self.log = log
