@@ -1,0 +1,18 @@
+"""What users import: clients that submit work, workers that run it, and the errors of both."""
+
+from evenhand._attempt import Attempt, Outcome, Result
+from evenhand._transport import Kafka, LinkLost
+from evenhand.errors import EvenhandError, NotSent, Unreachable
+from evenhand.worker import Worker
+
+__all__ = [
+    "Attempt",
+    "EvenhandError",
+    "Kafka",
+    "LinkLost",
+    "NotSent",
+    "Outcome",
+    "Result",
+    "Unreachable",
+    "Worker",
+]

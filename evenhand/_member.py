@@ -1,0 +1,276 @@
+"""A member's life without I/O: what to send next, and what an answer means.
+
+             begin          slot granted           leave              nothing left
+    (new) ────────► JOINING ─────────────► MEMBER ───────► LEAVING ─────────────► (gone)
+                      ▲  ▲                   │
+        refused: wait │  │ lost, or superseded: at once
+                      └──┴───────────────────┘            each time with a fresh member epoch
+
+    grant ─► start requested ─► accepted ─► run ─► result sent ─► result durable: forgotten
+                 └─ refused, revoked, expired: forgotten
+
+One thread owns a membership; only `beat` may be called from another.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, NamedTuple, assert_never
+
+from evenhand._attempt import Attempt
+from evenhand._words import codes, events, ids, inputs
+
+JOIN_AGAIN_NS = 1_000_000_000
+"""A full pool has room when a member leaves, which takes seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What a process joins as."""
+
+    pool: ids.PoolId
+    member: ids.MemberId
+    """Its name, the same over all its lives; its inbox follows from it."""
+    places: int
+    """Attempts that may run at once, at least 1."""
+    tenant: ids.TenantId | None = None
+    """Whose process it is, for pool `self`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no cell would take."""
+        if self.places < 1:
+            raise ValueError(f"Expected at least one place, but got {self.places}")
+
+
+class Phase(Enum):
+    """Where a life is."""
+
+    NEW = auto()
+    JOINING = auto()
+    MEMBER = auto()
+    LEAVING = auto()
+
+
+class Run(NamedTuple):
+    """The call may go out now: hand the attempt to its handler."""
+
+    attempt: Attempt
+
+
+class Told(NamedTuple):
+    """An answer to a submission of this process, for pool `self`."""
+
+    event: Any
+
+
+class Barred(NamedTuple):
+    """The pool will never take this member; trying again would not help."""
+
+    code: str
+
+
+Step = inputs.Input | Run | Told | Barred
+"""What to do next: send a word, or one of the three others."""
+
+AttemptKey = tuple[ids.OperationId, int, int]
+Named = (
+    events.GrantIssued
+    | events.StartAccepted
+    | events.StartRefused
+    | events.GrantRevoked
+    | events.GrantExpired
+    | events.CancelSignalled
+)
+
+
+class Membership:
+    """One process as a member of one pool; every method says what to do next and does nothing."""
+
+    def __init__(
+        self,
+        joining: Joining,
+        *,
+        fresh_epoch: Callable[[], ids.MemberEpoch],
+        now_ns: Callable[[], int],
+        report: Callable[[inputs.Input], None],
+        wanted: Callable[[events.GrantIssued], bool] = lambda _: True,
+    ) -> None:
+        """Nothing is asked before `begin`.
+
+        Args:
+            joining: what it joins as.
+            fresh_epoch: gives a value never used before, for each life.
+            now_ns: a monotonic clock that counts suspension.
+            report: sends a word for an attempt, from any thread.
+            wanted: whether to start a grant; others are left to expire.
+        """
+        self.member = joining.member
+        self.phase = Phase.NEW
+        self.epoch = ids.MemberEpoch("")
+        self.busy = 0
+        """Attempts that hold a place: a start is asked for, or a handler is at work."""
+        self._joining = joining
+        self._fresh_epoch, self._now_ns, self._report = fresh_epoch, now_ns, report
+        self._wanted = wanted
+        self._join_at_ns: int | None = None
+        self._starting: dict[AttemptKey, Attempt] = {}
+        self._started: dict[AttemptKey, Attempt] = {}
+        self._held: deque[events.GrantIssued] = deque()
+
+    @property
+    def running(self) -> int:
+        """Attempts that a handler is at work on."""
+        return self.busy - len(self._starting)
+
+    @property
+    def resting(self) -> bool:
+        """Whether no attempt is under way, and every result is known to be durable."""
+        return not self._starting and not self._started
+
+    def begin(self) -> inputs.JoinRequested:
+        """Ask to join, as a new life. The inbox must be open at a numeric offset before."""
+        self.phase = Phase.JOINING
+        self.epoch = self._fresh_epoch()
+        self._join_at_ns = None
+        self._held.clear()
+        return inputs.JoinRequested(
+            member=self.member,
+            member_epoch=self.epoch,
+            pool=self._joining.pool,
+            places=self._joining.places,
+            tenant=self._joining.tenant,
+        )
+
+    def beat(self) -> inputs.HeartbeatReported | None:
+        """The sign of life that is due every second; None for who is no member."""
+        if self.phase not in (Phase.MEMBER, Phase.LEAVING):
+            return None
+        return inputs.HeartbeatReported(member=self.member, member_epoch=self.epoch)
+
+    def leave(self) -> inputs.LeaveAnnounced | None:
+        """Take no more grants; what was started is finished. None for who is no member."""
+        was, self.phase = self.phase, Phase.LEAVING
+        self._join_at_ns = None
+        self._held.clear()
+        if was not in (Phase.JOINING, Phase.MEMBER):
+            return None
+        return inputs.LeaveAnnounced(member=self.member, member_epoch=self.epoch)
+
+    def tick(self) -> list[Step]:
+        """What is due because time passed."""
+        if self._join_at_ns is None or self._now_ns() < self._join_at_ns:
+            return []
+        return [self.begin()]
+
+    def heard(self, event: Any) -> list[Step]:
+        """What follows from a delivery. Deliveries come once each, in order."""
+        match event:
+            case events.GrantIssued():
+                return self._granted(event)
+            case events.StartAccepted():
+                return self._accepted(event)
+            case events.StartRefused() | events.GrantRevoked() | events.GrantExpired():
+                return self._gone(event)
+            case events.CancelSignalled():
+                return self._cancel(event)
+            case (
+                events.MemberSlotGranted()
+                | events.JoinRefused()
+                | events.MemberLost()
+                | events.MemberSlotReturned()
+            ):
+                return self._membership(event) if event.member_epoch == self.epoch else []
+            case _:
+                return [Told(event)]
+
+    def ended(self) -> list[Step]:
+        """A handler is done and its result is sent: one place is free."""
+        self.busy -= 1
+        return self._start_held()
+
+    def durable(self, attempt: Attempt) -> None:
+        """The result is on the broker: only now is the delivery given up (requirements R64)."""
+        self._started.pop(_key(attempt.grant), None)
+
+    def _granted(self, grant: events.GrantIssued) -> list[Step]:
+        if self.phase is not Phase.MEMBER or grant.member_epoch != self.epoch:
+            return []
+        key = _key(grant)
+        if key in self._starting or key in self._started or not self._wanted(grant):
+            return []
+        # After a loss, handlers of the life before may still hold places.
+        if self.busy >= self._joining.places:
+            self._held.append(grant)
+            return []
+        return [self._start(grant)]
+
+    def _start(self, grant: events.GrantIssued) -> inputs.StartRequested:
+        self.busy += 1
+        attempt = Attempt(grant, report=self._report, now_ns=self._now_ns)
+        self._starting[_key(grant)] = attempt
+        return attempt.start_request()
+
+    def _start_held(self) -> list[Step]:
+        steps: list[Step] = []
+        while self._held and self.busy < self._joining.places:
+            steps.append(self._start(self._held.popleft()))
+        return steps
+
+    def _accepted(self, event: events.StartAccepted) -> list[Step]:
+        attempt = self._starting.pop(_key(event), None)
+        if attempt is None:
+            return []
+        self._started[_key(event)] = attempt
+        return [Run(attempt)]
+
+    def _gone(
+        self, event: events.StartRefused | events.GrantRevoked | events.GrantExpired
+    ) -> list[Step]:
+        key = _key(event)
+        self._held = deque(grant for grant in self._held if _key(grant) != key)
+        if self._starting.pop(key, None) is None:
+            return []
+        self.busy -= 1
+        return self._start_held()
+
+    def _cancel(self, event: events.CancelSignalled) -> list[Step]:
+        attempt = self._started.get(_key(event))
+        if attempt is not None:
+            attempt.request_cancel()
+        return []
+
+    def _membership(
+        self,
+        event: events.MemberSlotGranted
+        | events.JoinRefused
+        | events.MemberLost
+        | events.MemberSlotReturned,
+    ) -> list[Step]:
+        if self.phase is Phase.LEAVING:
+            return []
+        match event:
+            case events.MemberSlotGranted():
+                self.phase = Phase.MEMBER
+                beat = self.beat()
+                return [] if beat is None else [beat]
+            case events.MemberLost() | events.MemberSlotReturned():
+                return [self.begin()]
+            case events.JoinRefused() if event.code == codes.Code.EPOCH_SUPERSEDED:
+                return [self.begin()]
+            case events.JoinRefused() if _temporary(event.code):
+                self.phase = Phase.JOINING
+                self._join_at_ns = self._now_ns() + JOIN_AGAIN_NS
+                return []
+            case events.JoinRefused():
+                return [Barred(event.code)]
+            case _:
+                assert_never(event)
+
+
+def _key(named: Named) -> AttemptKey:
+    return (named.operation, named.incarnation, named.epoch)
+
+
+def _temporary(code: str) -> bool:
+    return code not in set(codes.Code) or codes.CODES[codes.Code(code)].temporary

@@ -1,0 +1,123 @@
+"""A worker: runs a handler for every grant of a pool, as many at once as it has places."""
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Final, Self
+
+from evenhand._attempt import Attempt, Result
+from evenhand._threads import MemberThreads, joining
+from evenhand._transport import Kafka, Links
+
+JOIN_WAIT_S: Final = 30.0
+STOP_WAIT_S: Final = 30.0
+
+
+class Worker:
+    """One member of a pool: the handler is called once for every attempt that may run.
+
+    It is never called before the owner has accepted the start, nor when it would be too late to
+    send. What it returns settles the reservation; an exception is a failure for good, NotSent
+    gives the work back.
+
+        def handle(attempt: Attempt) -> Result:
+            reply = ask_provider(attempt.payload_ref, max_tokens=attempt.output_tokens_max)
+            attempt.usage(prompt_tokens=reply.prompt_tokens, output_tokens=reply.output_tokens)
+            return Result(result_ref=reply.url)
+
+        Worker(handle, pool="default", places=8).run()
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[Attempt], Result | None],
+        *,
+        pool: str,
+        kafka: Links | None = None,
+        places: int = 1,
+        member: str | None = None,
+        stop_wait_s: float = STOP_WAIT_S,
+    ) -> None:
+        """Nothing happens before `run` or entering the context.
+
+        Args:
+            handle: runs one attempt.
+            pool: pool to join.
+            kafka: the cell's topics; None means `Kafka()`, which reads the environment.
+            places: how many attempts may run at once.
+            member: name of the process in its pool; None makes a fresh one.
+            stop_wait_s: how long handlers may go on after `stop`.
+        """
+        self._handle = handle
+        self._joining = joining(pool, places, member)
+        self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
+        self._crew: list[threading.Thread] = []
+        self._threads = MemberThreads(
+            kafka or Kafka(), self._joining, run=self._begin, stop_wait_s=stop_wait_s
+        )
+
+    @property
+    def member(self) -> str:
+        """The name under which the cell knows this worker."""
+        return self._joining.member
+
+    def run(self) -> None:
+        """Work until `stop` is called, then end in order. Blocks.
+
+        Raises:
+            Unreachable: no broker answered at the start.
+            EvenhandError: the pool refuses this worker for good.
+            LinkLost: deliveries may have been missed; start a new worker.
+        """
+        with self:
+            self._threads.finished.result()
+
+    def wait_joined(self, timeout_s: float = JOIN_WAIT_S) -> None:
+        """Return when it has been a member.
+
+        Raises:
+            TimeoutError: no owner took it in within the time; it goes on asking.
+        """
+        self._threads.joined.result(timeout_s)
+
+    def stop(self) -> None:
+        """Take no more grants, finish what was started, then end. Does not wait."""
+        self._threads.stop()
+
+    def __enter__(self) -> Self:
+        """Work in the background."""
+        self._threads.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End in order."""
+        self._threads.stop()
+        failure = self._threads.finished.exception()
+        for _ in self._crew:
+            self._waiting.put(None)
+        if failure is not None and error is None:
+            raise failure
+
+    def _begin(self, attempts: Sequence[Attempt]) -> None:
+        while len(self._crew) < min(self._threads.busy, self._joining.places):
+            hand = threading.Thread(target=self._attend, name="evenhand-handler", daemon=True)
+            self._crew.append(hand)
+            hand.start()
+        for attempt in attempts:
+            self._waiting.put(attempt)
+
+    def _attend(self) -> None:
+        while (attempt := self._waiting.get()) is not None:
+            how: Result | BaseException | None
+            try:
+                attempt.sending()
+                how = self._handle(attempt)
+            except BaseException as error:  # noqa: BLE001 - it ends the attempt, not the worker
+                how = error
+            self._threads.report(attempt, how)
