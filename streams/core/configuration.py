@@ -219,11 +219,17 @@ def activated(state: State, event: ConfigActivated) -> None:
 
 
 def _reweigh(state: State, tenant: TenantId) -> None:
+    """Where something of the tenant waits; elsewhere its next operation brings the new weight.
+
+    Only active counters are sure to be in memory, and what is in memory may not matter.
+    """
+    config = state.config.tenant(tenant)
     for domain in state.config.domains.values():
         for lane in domain.lanes.values():
-            if tenant in lane.counters:
-                lane.reweigh(lane.counters[tenant], state.config.tenant(tenant).weight)
-                lane.counters[tenant].rank = state.config.tenant(tenant).rank
+            counter = lane.counters.get(tenant)
+            if counter is not None and counter.queues:
+                lane.reweigh(counter, config.weight)
+                counter.rank = config.rank
 
 
 def began(state: State, event: CellBegan) -> None:

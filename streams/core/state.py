@@ -119,10 +119,15 @@ class State:
         return self.rows.get(Table.TENANT, pack(tenant)) or WaitingRow()
 
     def held(self, attempt: AttemptRow) -> Iterator[tuple[Charge, Window]]:
-        """The charges of a reservation, each with its window."""
+        """The charges of a reservation, each with its window.
+
+        A dimension that was empty may have been dropped since: its charge had left.
+        """
         for charge in attempt.charges:
             scope = charge.level if charge.level == "domain" else tenant_scope(attempt.tenant)
-            yield charge, self.config.windows[scope, attempt.domain, charge.dimension]
+            window = self.config.windows.get((scope, attempt.domain, charge.dimension))
+            if window is not None:
+                yield charge, window
 
     # -- verbs that several folds share --------------------------------------------------------
 

@@ -92,6 +92,11 @@ class Window:
         return self.config.limit - self._row.used
 
     @property
+    def leaving(self) -> int:
+        """The part of `used` that has an exit."""
+        return sum(self._buckets.values())
+
+    @property
     def next_exit_ms(self) -> Millis | None:
         """The earliest instant at which something leaves, in the window's own time."""
         return self._exits[0][0] if self._exits else None
