@@ -154,7 +154,6 @@ class Follower:
             self._config.put(piece_of(event))
         named = getattr(event, "operation", None)
         operation = None if named is None else rows.get(_OPERATION + named)
-        before = None if operation is None else operation.phase
         seen = Seen(
             event,
             time_ms=at[2],
@@ -162,8 +161,8 @@ class Follower:
             index=at[1],
             source=source,
             operation=operation,
-            before=before,
-            after=phase_after(event, before),
+            before=None if operation is None else operation.phase,
+            after=phase_after(event, operation),
             config=self._config,
         )
         for number, view in views:

@@ -79,6 +79,7 @@ class LiveViews:
     def close(self) -> None:
         """Stop following and free store and reader."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._entries.close()
         self._store.close()

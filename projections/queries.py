@@ -12,11 +12,12 @@ from schemas.journal import Position
 from .keys import after, join, names
 from .ports import Snapshot
 from .projection import Projection
+from .reflected import TakenInput
 from .rows import DECODE, NUMBERS, read
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
 from .views.config import CONFIG, Config
 from .views.members import MEMBERS, Member
-from .views.operation import LISTED, OPERATIONS, Operation, Phase
+from .views.operation import LISTED, OPERATIONS, Operation, Phase, listed_at
 from .views.queue import QUEUES, WAITING, Queue, Waiting
 from .views.tenant import TENANTS, Tenant
 
@@ -74,11 +75,16 @@ class Queries:
         mark = snapshot.mark()
         self.time_ms = 0 if mark is None else mark.time_ms
         """Time of the last entry that is reflected."""
+        self._taken = {} if mark is None else {(t, p): n for t, p, n in mark.taken}
         self.position = (
             Position(cell, 0, -1, 0)
             if mark is None
             else Position(cell, mark.head.generation, mark.head.offset, mark.head_index)
         )
+
+    def taken(self, wanted: TakenInput) -> bool:
+        """Whether an entry that is reflected has taken this input."""
+        return self._taken.get((wanted.topic, wanted.partition), 0) > wanted.offset
 
     def operation(self, operation: bytes) -> Operation | None:
         """What is known of an operation id."""
@@ -125,8 +131,8 @@ class Queries:
                 return Page(items, key[1:])
             operation = DECODE[LISTED.number](listed)
             row = self.operation(operation)
-            assert row is not None, "Expected a row for every operation that is listed"
-            if keep(row):
+            # A key that was used again after its horizon is listed at its last admission only.
+            if row is not None and key.endswith(listed_at(row)) and keep(row):
                 items.append((operation, row))
         return Page(items, None)
 

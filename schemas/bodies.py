@@ -39,9 +39,8 @@ class Role(StrEnum):
 
 
 class State(StrEnum):
-    """Where an operation is (requirements C1); `received` is on the log and not yet decided."""
+    """Where an operation is (requirements C1)."""
 
-    RECEIVED = "received"
     WAITING = "waiting"
     PARKED = "parked"
     GRANTED = "granted"
@@ -115,21 +114,21 @@ class Cancelled(Reply):
 
 
 class Operation(Reply):
-    """One operation as far as it has been decided."""
+    """One operation as far as it has been decided; of a refused one only the refusal is known."""
 
     operation: str
     tenant: str
-    user: str
+    user: str | None
     state: State
-    pool: str
-    domain: str
-    lane: str
+    pool: str | None
+    domain: str | None
+    lane: str | None
     tier: str | None = None
     connection: str | None = None
-    effect: str
-    prompt_tokens: int
-    output_tokens_max: int
-    payload_bytes: int
+    effect: str | None
+    prompt_tokens: int | None
+    output_tokens_max: int | None
+    payload_bytes: int | None
     payload_ref: str | None = None
     member: str | None = None
     """The member that holds the newest attempt, or that the submitter named."""
@@ -283,6 +282,13 @@ class Members(Reply):
     """Members of all pools, by name."""
 
     items: list[Member]
+
+
+class Health(Reply):
+    """Whether the process still does its work."""
+
+    alive: bool
+    detail: str
 
 
 class Readiness(Reply):

@@ -1,6 +1,7 @@
 """What became of each operation, and all operations of a tenant, newest first."""
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -47,13 +48,19 @@ _AFTER_RESULT = {
 }
 
 
-def phase_after(event: e.Event, before: Phase | None) -> Phase | None:
-    """The operation's phase after the event; most events leave it as it was."""
+def phase_after(event: Any, operation: "Operation | None") -> Phase | None:
+    """The phase after the event; most events leave it as it was."""
     if isinstance(event, e.ResultRecorded):
-        return _AFTER_RESULT[event.outcome]
+        return _after_result(event, operation)
     if isinstance(event, e.OperationForgotten):
         return None
-    return _AFTER.get(type(event), before)
+    return _AFTER.get(type(event), None if operation is None else operation.phase)
+
+
+def _after_result(event: e.ResultRecorded, operation: "Operation | None") -> Phase:
+    phase = _AFTER_RESULT[event.outcome]
+    asked = operation is not None and operation.cancel_requested
+    return Phase.CANCELLED if asked and phase is Phase.FAILED else phase
 
 
 class Operation(msgspec.Struct, array_like=True, kw_only=True):
@@ -227,18 +234,20 @@ OPERATIONS = Projection(
 )
 
 
+def listed_at(row: Operation) -> bytes:
+    """How the key of its listing ends, newest first; of one that is not listed, no key's end."""
+    offset, index = row.admitted_at or (-1, -1)
+    return join(NUMBER_MAX - 1 - offset, NUMBER_MAX - 1 - index)
+
+
 def _listed(seen: Seen) -> bytes | None:
     event = seen.event
     if isinstance(event, e.OperationForgotten):
         assert seen.operation is not None, "Expected to know what is forgotten"
-        at = seen.operation.admitted_at
-    elif isinstance(event, e.OperationRejected) and not event.binds_key:
+        return join(event.tenant) + listed_at(seen.operation)
+    if isinstance(event, e.OperationRejected) and not event.binds_key:
         return None  # the same key is decided anew (R188): nothing to list yet
-    else:
-        at = (seen.offset, seen.index)
-    if at is None:
-        return None
-    return join(event.tenant, NUMBER_MAX - at[0], NUMBER_MAX - at[1])
+    return join(event.tenant, NUMBER_MAX - 1 - seen.offset, NUMBER_MAX - 1 - seen.index)
 
 
 def _list(_: bytes, seen: Seen) -> bytes | None:

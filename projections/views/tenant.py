@@ -72,9 +72,7 @@ def _move(row: Tenant, seen: Seen) -> None:
     size = facts.payload_bytes if facts is not None else 0
     if before in LIVE:
         row.phases[before] -= 1
-    elif before in ENDED and after is not None:
-        row.phases[before] -= 1  # ended otherwise than it first seemed, in the same entry
-    if after in LIVE or after in ENDED:
+    if after in LIVE or (after in ENDED and before not in ENDED):
         row.phases[after] = row.phases.get(after, 0) + 1
     if before is Phase.WAITING:
         row.waiting_bytes -= size
