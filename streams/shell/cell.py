@@ -93,6 +93,11 @@ class Cell:
         """The name of the step that `step` would take now."""
         return self._next.__name__
 
+    @property
+    def owes_nothing(self) -> bool:
+        """Whether every output of every entry so far is known to be out."""
+        return self._backpressure.published == self._fold.next_offset - 1
+
     def step(self) -> None:
         """Take the next of the six steps; returns within a few milliseconds.
 

@@ -1,0 +1,155 @@
+"""Judges a whole history by a small model of its own, from the log, the topics and the provider."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from schemas import events as e
+from schemas.codec import decode
+from schemas.entry import Entry
+from schemas.errors import WordError
+from schemas.ids import StateHash
+from schemas.journal import Position
+from schemas.topics import routes
+from streams.shell.inputs import Place, Source
+from streams.shell.journal import Record
+from streams.shell.tables import Applied
+from tests.simulation.inputs import InputTopics
+from tests.simulation.lives import Lives
+from tests.simulation.outbox import Lane, PublicTopics, Published, lane_of
+from tests.simulation.workload import CELL
+
+ANSWERS = (
+    e.OperationAdmitted, e.OperationRejected, e.DuplicateObserved, e.SubmissionConflicted,
+    e.InputQuarantined,
+)  # fmt: skip
+ALLOWED: dict[str, tuple[type, ...]] = {
+    "new": (e.OperationAdmitted, e.OperationRejected),
+    "repeat": (e.DuplicateObserved, e.OperationRejected, e.OperationAdmitted),
+    "conflict": (e.SubmissionConflicted, e.OperationRejected, e.OperationAdmitted),
+    "impossible": (e.OperationRejected, e.DuplicateObserved),
+    "unreadable": (e.InputQuarantined,),
+}
+"""A repeat or conflict of a key that a temporary refusal did not bind is decided anew (R188)."""
+
+
+@dataclass
+class Auditor:
+    """Collects what was believed and folded while the world runs; judges at its end."""
+
+    beliefs: list[tuple[str, Applied]] = field(default_factory=list)
+    folded: dict[int, StateHash] = field(default_factory=dict)
+    """Journal offset to the follower's hash after it."""
+
+    def believed(self, name: str) -> Callable[[Applied], None]:
+        return lambda applied: self.beliefs.append((name, applied))
+
+    def findings(
+        self, log: Sequence[Record], inputs: InputTopics, public: PublicTopics,
+        sent: dict[Source, str],
+    ) -> Iterator[str]:  # fmt: skip
+        """Everything that is wrong, as sentences; nothing if all is well."""
+        accepted = dict(accepted_of(log))
+        if list(accepted) != list(self.folded):
+            yield f"Expected {list(accepted)} to be folded, but the follower has {self.folded}"
+        for name, applied in self.beliefs:
+            offset = applied.head.offset
+            if offset not in accepted:
+                yield f"Host {name} believed {offset}, which readers refuse"
+            elif applied.state_hash != self.folded.get(offset):
+                yield f"Host {name} had another state at {offset}"
+        yield from _time_runs_on(accepted)
+        yield from _taken_once(accepted, inputs)
+        yield from _answered(accepted, sent)
+        yield from _published(accepted, public)
+        lives = Lives()
+        for offset, entry in accepted.items():
+            for recorded in entry.events:
+                for complaint in lives.see(decode(recorded.body)):
+                    yield f"{complaint} at {offset}"
+        yield from lives.at_the_end()
+
+
+def accepted_of(log: Sequence[Record]) -> Iterator[tuple[int, Entry]]:
+    """The accept rule once more, written down plainly: a second witness to `schemas.journal`."""
+    last: tuple[int, Entry] | None = None
+    for record in log:
+        try:
+            entry = decode(record.value)
+        except WordError:
+            continue
+        if not isinstance(entry, Entry):
+            continue
+        if last is None:
+            if record.offset == 0 and entry.previous == -1:
+                last = 0, entry
+                yield last
+            continue
+        offset, before = last
+        extends = entry.previous == offset and entry.height == before.height + 1
+        goes_on = (entry.epoch, entry.owner, entry.takeover) == (before.epoch, before.owner, False)
+        begins = entry.takeover and entry.epoch == before.epoch + 1
+        if extends and (goes_on or begins):
+            last = record.offset, entry
+            yield last
+
+
+def _time_runs_on(accepted: dict[int, Entry]) -> Iterator[str]:
+    before: Entry | None = None
+    for offset, entry in accepted.items():
+        if before is not None and entry.time_ms < before.time_ms:
+            yield f"Time goes back at {offset}"
+        if before is not None and entry.takeover:
+            copied = (entry.time_ms, entry.published, entry.clock_shift_ms)
+            if copied != (before.time_ms, before.published, before.clock_shift_ms):
+                yield f"The takeover at {offset} does not copy its predecessor"
+            if entry.inputs or entry.events:
+                yield f"The takeover at {offset} decides something"
+        before = entry
+
+
+def _taken_once(accepted: dict[int, Entry], inputs: InputTopics) -> Iterator[str]:
+    positions: dict[Place, int] = {}
+    for offset, entry in accepted.items():
+        for run in entry.inputs:
+            place = Place(run.topic, run.partition)
+            if run.first != positions.get(place, 0):
+                yield f"{place} taken from {run.first} at {offset}, not {positions.get(place, 0)}"
+            positions[place] = run.next
+    for place, records in inputs.records.items():
+        if positions.get(place, 0) != len(records):
+            yield f"{len(records)} records at {place}, but {positions.get(place, 0)} were taken"
+
+
+def _answered(accepted: dict[int, Entry], sent: dict[Source, str]) -> Iterator[str]:
+    """Each submission has exactly one answer, of a kind that its class allows."""
+    answers: dict[Source, list[type]] = {}
+    for entry in accepted.values():
+        sources = [Source(r.topic, r.partition, o) for r in entry.inputs
+                   for o in range(r.first, r.next)]  # fmt: skip
+        for recorded in entry.events:
+            kind = type(decode(recorded.body))
+            if kind in ANSWERS and recorded.cause >= 0:
+                answers.setdefault(sources[recorded.cause], []).append(kind)
+    for source, kind_sent in sent.items():
+        found = answers.get(source, [])
+        if len(found) != 1 or found[0] not in ALLOWED[kind_sent]:
+            yield f"The {kind_sent} submission at {source} was answered by {found}"
+
+
+def _published(accepted: dict[int, Entry], public: PublicTopics) -> Iterator[str]:
+    """After dropping repeats by position, each lane is exactly the journal's part for it."""
+    expected: dict[Lane, list[Published]] = {lane: [] for lane in public.records}
+    for offset, entry in accepted.items():
+        for index, recorded in enumerate(entry.events):
+            position = Position(CELL, entry.generation, offset, index)
+            for topic, key in routes(decode(recorded.body)):
+                expected[lane_of(topic, key)].append(Published(position, key, recorded.body))
+    for lane, records in public.records.items():
+        last: Position | None = None
+        kept = []
+        for record in records:
+            if last is None or record.position > last:
+                last = record.position
+                kept.append(record)
+        if kept != expected[lane]:
+            yield f"{lane} has {len(kept)} records where the journal has {len(expected[lane])}"

@@ -1,0 +1,54 @@
+"""The provider: counts a call when it arrives, and judges by its own record alone."""
+
+from dataclasses import dataclass
+
+from tests.simulation.clock import MILLI
+
+WINDOW_MS = 120
+REQUESTS_MAX = 4
+TOKENS_MAX = 60
+SLOTS_MAX = 3
+
+
+@dataclass
+class Call:
+    """One arrived call, by true time."""
+
+    attempt: tuple[bytes, int, int]
+    arrived_us: int
+    tokens: int
+    ended_us: int
+
+
+class Provider:
+    """Never refuses; says afterwards where its limits were passed."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def arrive(self, call: Call) -> None:
+        self.calls.append(call)
+
+    def overshoot(self) -> list[str]:
+        """Every window that began with a call and held too much, half-open as scheduling has it."""
+        found = []
+        calls = sorted(self.calls, key=lambda call: call.arrived_us)
+        for number, first in enumerate(calls):
+            end_us = first.arrived_us + WINDOW_MS * MILLI
+            inside = [call for call in calls[number:] if call.arrived_us < end_us]
+            running = [c for c in calls if c.arrived_us <= first.arrived_us < c.ended_us]
+            for what, used, limit in (
+                ("requests", len(inside), REQUESTS_MAX),
+                ("tokens", sum(call.tokens for call in inside), TOKENS_MAX),
+                ("slots", len(running), SLOTS_MAX),
+            ):
+                if used > limit:
+                    found.append(f"{used} {what} of {limit} from {first.arrived_us} us on")
+        return found
+
+    def doubled(self) -> list[tuple[bytes, int, int]]:
+        """Attempts that were called more than once."""
+        seen: dict[tuple[bytes, int, int], int] = {}
+        for call in self.calls:
+            seen[call.attempt] = seen.get(call.attempt, 0) + 1
+        return [attempt for attempt, count in seen.items() if count > 1]

@@ -1,0 +1,115 @@
+"""Submissions whose class of outcome is known before they are sent."""
+
+from random import Random
+
+from schemas import inputs as i
+from schemas.codes import Code
+from schemas.ids import CellId, DomainId, TenantId, UserId, operation_id
+from schemas.units import Millis, Tokens
+from streams.core.outcomes import Source, Unreadable
+from tests.simulation import members, provider
+from tests.simulation.faults import Faults
+from tests.simulation.inputs import PARTITIONS, InputTopics
+from streams.shell.inputs import Place
+
+CELL = CellId("cell")
+DOMAIN = DomainId("model")
+TENANTS = ("ant", "bee", "cat")
+CLOCK_BOUND_MS = 5
+
+
+def configuration() -> list[i.ConfigProposed]:
+    """A small cell with short spans, so that everything happens within a second."""
+    dimensions = tuple(
+        i.DimensionConfig(name=i.DimensionName(name), unit=unit, kind=kind, limit=limit,
+                          window_ms=window and Millis(window))
+        for name, unit, kind, limit, window in (
+            ("requests", "requests", "sliding", provider.REQUESTS_MAX, provider.WINDOW_MS),
+            ("tokens", "tokens", "sliding", provider.TOKENS_MAX, provider.WINDOW_MS),
+            ("slots", "slots", "concurrency", provider.SLOTS_MAX, None),
+        )
+    )  # fmt: skip
+    cell = i.CellConfig(
+        submissions_per_entry_max=3, grants_per_entry_max=4, timers_per_entry_max=4,
+        member_ttl_ms=Millis(members.TTL_MS), join_by_ms=Millis(300),
+        clock_bound_ms=Millis(CLOCK_BOUND_MS), silence_ms=Millis(80),
+        deferral_sample_ms=Millis(50), early_cancel_ms=Millis(200),
+        tenant_defaults=i.TenantConfig(waiting_count_max=6),
+    )  # fmt: skip
+    domain = i.DomainConfig(
+        policy="weighted_round_robin", dimensions=dimensions, claim_by_ms=Millis(120),
+        send_within_ms=Millis(members.SEND_WITHIN_MS), transit_ms=Millis(members.TRANSIT_MS),
+        hold_initial_ms=Millis(20),
+    )  # fmt: skip
+    return [
+        _proposed("cell", CELL, cell=cell),
+        _proposed("domain", DOMAIN, domain=domain),
+        _proposed("pool", members.POOL, pool=i.PoolConfig(members_max=4, places_max=8)),
+        _proposed("tenant", TENANTS[0], tenant=i.TenantConfig(weight=2, waiting_count_max=6)),
+    ]
+
+
+def _proposed(scope: str, name: str, **body: object) -> i.ConfigProposed:
+    return i.ConfigProposed(scope=scope, name=name, author="simulation", reason="begin", **body)
+
+
+class Workload:
+    """Sends one thing at a time and remembers, by position, what must become of it."""
+
+    def __init__(self, random: Random, faults: Faults, inputs: InputTopics) -> None:
+        self._random, self._inputs = random, inputs
+        self.faults = faults
+        self.sent: dict[Source, str] = {}
+        """Position of an input to its class: new, repeat, conflict, impossible, unreadable."""
+        self._known: list[i.OperationSubmitted] = []
+
+    def step(self) -> None:
+        drawn = self._random.random()
+        if self._random.random() < self.faults.unreadable:
+            self._unreadable()
+        elif drawn < 0.72 or not self._known:
+            self._new("new")
+        elif drawn < 0.80:
+            self._send(self._random.choice(self._known), "repeat")
+        elif drawn < 0.85:
+            self._conflict()
+        elif drawn < 0.90:
+            self._new("impossible")
+        else:
+            self._cancel()
+
+    def _new(self, kind: str) -> None:
+        tokens = 10 * provider.TOKENS_MAX if kind == "impossible" else self._random.randint(4, 20)
+        submitted = i.OperationSubmitted(
+            tenant=TenantId(self._random.choice(TENANTS)), user=UserId("user"),
+            idempotency_key=f"key-{len(self.sent)}", pool=members.POOL, domain=DOMAIN,
+            prompt_tokens=Tokens(3), output_tokens_max=Tokens(tokens),
+            start_within_ms=Millis(self._random.randint(200, 1_500)),
+        )  # fmt: skip
+        if kind == "new":
+            self._known.append(submitted)
+        self._send(submitted, kind)
+        if self._random.random() < self.faults.repeat:
+            self._send(submitted, "impossible" if kind == "impossible" else "repeat")
+
+    def _conflict(self) -> None:
+        first = self._random.choice(self._known)
+        fields = {name: getattr(first, name) for name in first.__slots__}
+        fields["prompt_tokens"] = Tokens(first.prompt_tokens + 1)
+        self._send(i.OperationSubmitted(**fields), "conflict")
+
+    def _cancel(self) -> None:
+        first = self._random.choice(self._known)
+        operation = operation_id(
+            pool=first.pool, tenant=first.tenant, user=first.user,
+            idempotency_key=first.idempotency_key,
+        )  # fmt: skip
+        self._inputs.send(i.CancellationRequested(tenant=first.tenant, operation=operation))
+
+    def _unreadable(self) -> None:
+        place = Place(self._random.randrange(6), self._random.randrange(PARTITIONS))
+        body = Unreadable(Code.WRONG_PARTITION, "Expected another partition")
+        self.sent[self._inputs.put(place, body)] = "unreadable"
+
+    def _send(self, submitted: i.OperationSubmitted, kind: str) -> None:
+        self.sent[self._inputs.send(submitted)] = kind

@@ -1,0 +1,246 @@
+"""One seeded world: three schedulers over one log, workers, a provider, and everything that fails.
+
+First safety under all faults, then the world heals and everything admitted must end. The shell and
+the core are the shipped ones; only ports are exchanged.
+"""
+
+import hashlib
+from random import Random
+
+from schemas.codec import decode, encode
+from schemas.ids import OwnerId
+from schemas.inputs import TopicIdentity
+from schemas.journal import Entry, Pulse
+from streams.shell import genesis
+from streams.shell.ports import Ports, Timing
+from streams.shell.restore import Fold
+from tests.simulation.auditor import Auditor
+from tests.simulation.clock import MILLI, BrokerClock, SimulatedClock
+from tests.simulation.faults import Faults
+from tests.simulation.host import Host
+from tests.simulation.inputs import InputTopics, SimulatedInputs
+from tests.simulation.journal import (
+    TOPIC_ID,
+    Log,
+    PatientJournal,
+    PatientWriter,
+    SimulatedJournal,
+    SimulatedPulses,
+)
+from tests.simulation.lives import Lives
+from tests.simulation.members import Member
+from tests.simulation.outbox import PublicTopics, SimulatedOutbox
+from tests.simulation.provider import Provider
+from tests.simulation.tables import Disk, SimulatedTables
+from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Workload, configuration
+from tests.simulation.quiet import Quiet
+
+PREFIX = "simulated"
+TIMING = Timing(
+    pulse_ms=10, takeover_ms=60, takeover_spread_ms=30, append_timeout_ms=80,
+    publish_stall_ms=150, first_read_ms=100, lag_entries_max=6,
+)  # fmt: skip
+SAFETY_MS = 1_000
+HEALING_MS = 6_000
+ENTRIES_MAX = 1_500
+"""After healing everything must have ended within this many more entries."""
+
+
+class Broken(AssertionError):
+    """The world found something that must never be."""
+
+
+class World:
+    """All of it, from one seed."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.faults = Faults.drawn(random)
+        self.clock = SimulatedClock()
+        self._broker = BrokerClock(self.clock, drift_ppm=random.randint(-40, 40))
+        self.journal = Log(self._broker)
+        self._pulses = Log(self._broker, "pulse-1")
+        self.inputs, self.public, self.provider = InputTopics(), PublicTopics(), Provider()
+        self.auditor, self.lives = Auditor(), Lives()
+        self._follower = Fold(SimulatedTables(Disk()), TOPIC_ID)
+        self.hosts = [Host(name, self.clock, random, self.faults) for name in ("x", "y", "z")]
+        for host in self.hosts:
+            host.ports = self._ports
+        self.members = [
+            Member(name, random, self.clock, self.faults, inputs=self.inputs, public=self.public,
+                   provider=self.provider)
+            for name in ("worker-a", "worker-b")
+        ]  # fmt: skip
+        self.workload = Workload(random, self.faults, self.inputs)
+
+    @property
+    def epoch(self) -> int:
+        """Terms so far."""
+        head = self._follower.head
+        return 0 if head is None else head.epoch
+
+    def _ports(self, host: Host) -> Ports:
+        return Ports(
+            cell=CELL,
+            prefix=PREFIX,
+            journal=SimulatedJournal(host, self.journal),
+            pulses=lambda: SimulatedPulses(host, self._pulses),
+            inputs=lambda: SimulatedInputs(host, self.inputs),
+            outbox=lambda: SimulatedOutbox(host, self.public),
+            tables=lambda: SimulatedTables(
+                host.disk, point=host.point, believed=self.auditor.believed(host.name)
+            ),
+            topic_ids=lambda: None if host.is_cut else {"journal": TOPIC_ID},
+            monotonic=host.monotonic,
+            watch=Quiet(),
+            owner_id=lambda: OwnerId(self._random.randbytes(16)),
+            chance_ms=lambda most_ms: self._random.randint(0, most_ms),
+            timing=TIMING,
+        )
+
+    def run(self) -> str:
+        """The whole story.
+
+        Returns: the hash of the journal.
+
+        Raises:
+            Broken: with every finding.
+        """
+        self._begin()
+        while self.clock.now_us < SAFETY_MS * MILLI:
+            self._tick()
+            self._trouble()
+            if self._random.random() < 0.015:
+                self.workload.step()
+        self._heal()
+        self._live()
+        self._judge()
+        digest = hashlib.sha256()
+        for record in self.journal.records:
+            digest.update(f"{record.offset} {record.append_ms} ".encode() + record.value)
+        return digest.hexdigest()
+
+    def _begin(self) -> None:
+        operator = Host("operator", self.clock, self._random, Faults.none())
+        genesis.begin(
+            PatientJournal(operator, self.journal),
+            PatientWriter(operator, self._pulses),
+            cell=CELL,
+            topics=[TopicIdentity(name="journal", id=TOPIC_ID, partitions=1)],
+            generation=1,
+            owner=OwnerId(self._random.randbytes(16)),
+        )
+        for proposed in configuration():
+            self.inputs.send(proposed)
+        for host in self.hosts:
+            host.start()
+
+    def _tick(self) -> None:
+        self.clock.advance(self._random.choice((50, 150, 300, 600)))
+        self._random.choice(self.hosts).step()
+        self._random.choice(self.members).step()
+        if self._random.random() < 0.2:
+            self._follow()
+
+    def _trouble(self) -> None:
+        random, faults = self._random, self.faults
+        host = random.choice(self.hosts)
+        if random.random() < faults.kill:
+            host.kill()
+        if random.random() < faults.pause:
+            host.pause(random.choice((15, 70, 150, 300)))
+        if random.random() < faults.cut:
+            host.cut(random.choice((15, 70, 150, 300)))
+        if random.random() < faults.stranger:
+            self.journal.append(self._strange())
+        if random.random() < faults.new_leader:
+            self._broker.change_leader(random.randint(-CLOCK_BOUND_MS, CLOCK_BOUND_MS) // 2)
+
+    def _strange(self) -> bytes:
+        """A record that no reader may accept: bytes, other words, or an entry that is not due."""
+        random = self._random
+        value = random.choice(self.journal.records).value
+        match random.choice(("bytes", "word", "again", "cut", "owner")):
+            case "bytes":
+                return random.randbytes(20)
+            case "word":
+                return encode(Pulse(epoch=9, height=9, owner=OwnerId(bytes(16)), time_ms=9))
+            case "again":
+                return value
+            case "cut":
+                return value[: len(value) // 2]
+            case _:
+                return self._usurped()
+
+    def _usurped(self) -> bytes:
+        """The right predecessor and height under a stranger's name, and no takeover."""
+        head = self._follower.head
+        assert head is not None
+        fields = {"generation": head.generation, "previous": head.offset,
+                  "height": head.height + 1, "epoch": head.epoch, "owner": bytes(16),
+                  "takeover": False, "time_ms": 1, "clock_shift_ms": 0, "published": -1,
+                  "core_version": 1, "state_hash": bytes(32), "inputs": (), "events": ()}  # fmt: skip
+        return encode(Entry(**fields))  # type: ignore[arg-type]
+
+    def _follow(self) -> None:
+        """A follower sees every record, often before the entry's own writer knows."""
+        for record in self.journal.records[self._follower.next_offset :]:
+            entry = self._follower.apply(record)
+            if entry is None:
+                continue
+            self.auditor.folded[record.offset] = self._follower.state_hash
+            for recorded in entry.events:
+                for _ in self.lives.see(decode(recorded.body)):
+                    pass  # the auditor complains, at the end and with the place
+
+    def _heal(self) -> None:
+        self.faults = Faults.none()
+        for one in (*self.hosts, *self.members):
+            one.faults = self.faults
+        for host in self.hosts:
+            host.heal(self.faults)
+
+    def _live(self) -> None:
+        until_us, entries = self.clock.now_us + HEALING_MS * MILLI, len(self.auditor.folded)
+        ticks = 0
+        while not self._is_at_rest():
+            self._tick()
+            ticks += 1
+            if ticks % 300 == 0:
+                self._recover()
+            if self.clock.now_us > until_us:
+                return  # the auditor says what has not ended
+            if len(self.auditor.folded) > entries + ENTRIES_MAX:
+                raise Broken(f"Expected rest after {ENTRIES_MAX} entries, but they go on")
+
+    def _is_at_rest(self) -> bool:
+        """Everything ended, every input taken, everything out."""
+        if not self.lives.admitted or self.lives.open or self.lives.held:
+            return False
+        if self._follower.next_offset < len(self.journal.records):
+            return False
+        positions = self._follower.state.positions
+        if any(positions.get(p, 0) < len(r) for p, r in self.inputs.records.items()):
+            return False
+        for host in self.hosts:
+            authority = host.authority
+            if authority is None or authority.cell is None or authority.fold is None:
+                continue
+            if authority.fold.next_offset == len(self.journal.records):
+                return authority.cell.owes_nothing
+        return False
+
+    def _recover(self) -> None:
+        for key in self.lives.unresolved():
+            for member in self.members:
+                member.recover(key)
+
+    def _judge(self) -> None:
+        self._follow()
+        found = list(self.auditor.findings(
+            self.journal.records, self.inputs, self.public, self.workload.sent
+        ))  # fmt: skip
+        found += self.provider.overshoot()
+        found += [f"{attempt} was called twice" for attempt in self.provider.doubled()]
+        if found:
+            raise Broken("\n".join(found))
