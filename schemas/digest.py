@@ -6,6 +6,8 @@ import json
 from .ids import PayloadDigest
 from .inputs import OperationSubmitted
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
 SEMANTIC_FIELDS = (
     "pool",
     "domain",
@@ -31,5 +33,4 @@ def payload_digest(submitted: OperationSubmitted) -> PayloadDigest:
     """
     fields = {name: getattr(submitted, name) for name in SEMANTIC_FIELDS}
     present = {name: value for name, value in fields.items() if value is not None}
-    text = json.dumps(present, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return PayloadDigest(hashlib.sha256(text.encode()).digest())
+    return PayloadDigest(hashlib.sha256(_CANONICAL.encode(present).encode()).digest())

@@ -89,16 +89,13 @@ def settled_cost_ns(
     hold_ms: Millis,
 ) -> Nanos:
     """The cost of a call that ended: what each dimension charges for it in the end."""
-    return Nanos(
-        max(
-            cost_ns(
-                [dimension],
-                cost._replace(tokens=settled_tokens(dimension, cost.tokens, tokens_actual)),
-                hold_ms=hold_ms,
-            )
-            for dimension in dimensions
-        )
-    )
+    longest = 1
+    for one in dimensions:
+        settled = cost
+        if one.unit == "tokens":
+            settled = cost._replace(tokens=settled_tokens(one, cost.tokens, tokens_actual))
+        longest = max(longest, cost_ns((one,), settled, hold_ms=hold_ms))
+    return Nanos(longest)
 
 
 def settled_tokens(

@@ -211,7 +211,7 @@ def activated(state: State, event: ConfigActivated) -> None:
     state.config.configure(event.scope, event.name, row)
     for name, domain in state.config.domains.items():
         if event.tenant is not None or (event.domain is not None and name == event.name):
-            domain.row.review_from = 0
+            domain.row.review_from, domain.review_due = 0, True
             state.put_domain(domain)
         state.touch(name)
     if event.tenant is not None:

@@ -18,6 +18,9 @@ class Domain:
 
     def __init__(self, name: DomainId, config: DomainConfig, version: int, row: DomainRow) -> None:
         self.name = name
+        self.row_key = pack(name)
+        self.review_due = True
+        """Parked work may have to be looked at again; only saves a scan, decides nothing."""
         self.config = config
         self.version = version
         self.row = row

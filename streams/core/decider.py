@@ -146,10 +146,24 @@ def _fold(state: State, decided: list[Decided], cause: int, events: Sequence[e.E
 
 
 def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm an event
-    """Remember one event; the only function that changes the state."""
+    """Remember one event; the only function that changes the state. Frequent events come first."""
     match event:
         case e.OperationAdmitted():
             admission.admitted(state, event)
+        case e.GrantIssued():
+            dispatch.granted(state, event)
+        case e.LeaseClaimed():
+            pass  # the lease is the attempt; it has no expiry of its own yet
+        case e.StartAccepted():
+            starts.accepted(state, event)
+        case e.ResultRecorded():
+            settlement.recorded(state, event)
+        case e.ReservationSettled():
+            settlement.settled(state, event)
+        case e.SendObserved():
+            starts.observed(state, event)
+        case e.MemberActivated() | e.MemberRestored() | e.HeartbeatRecorded():
+            membership.seen(state, event.member)
         case e.OperationRejected():
             admission.rejected(state, event)
         case e.OperationForgotten():
@@ -162,8 +176,6 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR091
             dispatch.deferred(state, event)
         case e.OperationExpired():
             dispatch.expired(state, event)
-        case e.GrantIssued():
-            dispatch.granted(state, event)
         case e.OperationCancelled():
             cancellation.cancelled(state, event)
         case e.CancelSignalled():
@@ -172,22 +184,12 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR091
             cancellation.remembered(state, event)
         case e.CancellationForgotten():
             cancellation.forgotten(state, event.operation)
-        case e.StartAccepted():
-            starts.accepted(state, event)
-        case e.SendObserved():
-            starts.observed(state, event)
-        case e.ResultRecorded():
-            settlement.recorded(state, event)
-        case e.ReservationSettled():
-            settlement.settled(state, event)
         case e.ReservationReleased() | e.ReservationExpired():
             settlement.returned(state, event)
         case e.GrantExpired() | e.GrantRevoked():
             settlement.grant_ended(state, event)
         case e.MemberSlotGranted():
             membership.slot_granted(state, event)
-        case e.MemberActivated() | e.MemberRestored() | e.HeartbeatRecorded():
-            membership.seen(state, event.member)
         case e.MemberSuspected():
             membership.suspected(state, event.member)
         case e.MemberDrainRequested():
@@ -204,7 +206,6 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR091
             e.DuplicateObserved()
             | e.SubmissionConflicted()
             | e.StartRefused()
-            | e.LeaseClaimed()
             | e.ResultRefusedStale()
             | e.JoinRefused()
             | e.ConfigRefused()

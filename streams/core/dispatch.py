@@ -173,10 +173,11 @@ def review(state: State, domain: Domain) -> Sequence[Event]:
 
     A bounded part an entry; what was looked at is recorded, so that the next part goes on from it.
     """
-    if domain.row.review_from is None:
+    if not domain.review_due or domain.row.review_from is None:
         return []
     first = pack(domain.name, domain.row.review_from)
     found = state.rows.scan(Table.PARKED, first, after(pack(domain.name)), PARKED_PER_ENTRY_MAX)
+    domain.review_due = bool(found)
     events: list[Event] = []
     for _, operation in found:
         row = state.operation(operation)
@@ -246,13 +247,13 @@ def deferred(state: State, event: OperationDeferred) -> None:
 
 
 def parked(state: State, event: OperationParked) -> None:
-    """Out of its queue; if it was parked already, a review has passed it."""
+    """Out of its queue. A review has passed it, or is complete, since dispatch comes after it."""
     row = state.operation(event.operation)
     assert row is not None
     domain = state.config.domains[row.domain]
+    domain.row.review_from = max(domain.row.review_from or 0, row.sequence + 1)
+    state.put_domain(domain)
     if row.phase is Phase.PARKED:
-        domain.row.review_from = row.sequence + 1
-        state.put_domain(domain)
         return
     state.unqueue(row)
     row.phase = Phase.PARKED

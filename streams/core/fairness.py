@@ -68,8 +68,9 @@ class LaneRow(msgspec.Struct, array_like=True, kw_only=True):
 class Counter:
     """One tenant's counter, with the queues it has in this lane."""
 
-    def __init__(self, tenant: TenantId, row: CounterRow) -> None:
+    def __init__(self, tenant: TenantId, row: CounterRow, key: bytes) -> None:
         self.tenant = tenant
+        self.row_key = key
         self.row = row
         self.rank = 0
         self.queues: dict[str, Queue] = {}
@@ -107,8 +108,9 @@ class Lane:
         """The tenant's counter, made at its first operation."""
         found = self.counters.get(tenant)
         if found is None:
-            row = self._rows.get(Table.COUNTER, pack(self._domain, self._lane, tenant))
-            found = self.counters[tenant] = Counter(tenant, row or CounterRow())
+            key = pack(self._domain, self._lane, tenant)
+            row = self._rows.get(Table.COUNTER, key) or CounterRow()
+            found = self.counters[tenant] = Counter(tenant, row, key)
         return found
 
     def admitted(self, cost_ns: Nanos) -> None:
@@ -270,8 +272,7 @@ class Lane:
                     heappush(self._heap, (self._effective(other), other.row.position, tenant))
 
     def _put(self, counter: Counter) -> None:
-        key = pack(self._domain, self._lane, counter.tenant)
-        self._rows.put(Table.COUNTER, key, counter.row)
+        self._rows.put(Table.COUNTER, counter.row_key, counter.row)
 
     def _put_lane(self) -> None:
         self._rows.put(Table.LANE, self._key, self.row)

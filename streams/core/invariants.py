@@ -3,6 +3,8 @@
 from collections import Counter as Tally
 from collections.abc import Iterator
 
+from schemas.ids import TenantId
+
 from .budgets import call_cost, check
 from .operations import Phase
 from .outcomes import Fits
@@ -11,7 +13,7 @@ from .tables import Table
 
 
 def broken(state: State) -> Iterator[str]:
-    """A sentence for each invariant that does not hold; reads tables whole, so not for production."""
+    """A sentence for each invariant that does not hold; reads tables whole: for tests only."""
     yield from _balances(state)
     yield from _places(state)
     yield from _waiting(state)
@@ -42,7 +44,7 @@ def _places(state: State) -> Iterator[str]:
 def _waiting(state: State) -> Iterator[str]:
     """Caps count what waits or is parked, once; each has a live timer for its deadline."""
     by_domain: Tally[str] = Tally()
-    by_tenant: Tally[str] = Tally()
+    by_tenant: Tally[TenantId] = Tally()
     timers = {key[9:] for key, _ in state.rows.load(Table.TIMER)}
     for key, row in state.rows.load(Table.OPERATION):
         if row.phase in (Phase.WAITING, Phase.PARKED):

@@ -52,7 +52,7 @@ class Queue:
 
     def add(self, item: Waiting) -> None:
         """Put an operation at the place of its sequence."""
-        self._rows.put(Table.WAITING, self._key + pack(item.sequence), item)
+        self._rows.put(Table.WAITING, self._key + item.sequence.to_bytes(8, "big"), item)
         self._row.count += 1
         self._rows.put(Table.QUEUE, self._key, self._row)
         front = self._front
@@ -66,7 +66,7 @@ class Queue:
 
     def remove(self, sequence: int) -> None:
         """Take an operation out, wherever it is."""
-        self._rows.delete(Table.WAITING, self._key + pack(sequence))
+        self._rows.delete(Table.WAITING, self._key + sequence.to_bytes(8, "big"))
         self._row.count -= 1
         if self._row.count:
             self._rows.put(Table.QUEUE, self._key, self._row)

@@ -87,8 +87,9 @@ def observe(
     if attempt.accepted_ms is None or attempt.latest_arrival_ms is None:
         return []
     transit_ms = state.config.domains[attempt.domain].config.transit_ms
-    latest_ms = Millis(attempt.accepted_ms + send_delay_ms + transit_ms)
-    if latest_ms >= attempt.latest_arrival_ms:
+    stepped_ms = state.cell.stepped_ms  # a step moves what was accepted before it
+    latest_ms = Millis(attempt.accepted_ms + stepped_ms + send_delay_ms + transit_ms)
+    if latest_ms >= attempt.latest_arrival_ms + stepped_ms:
         return []
     return [SendObserved(**name, latest_arrival_ms=latest_ms)]
 
@@ -104,7 +105,7 @@ def accepted(state: State, event: StartAccepted) -> None:
     row.starts += 1
     state.put(event.operation, row)
     state.timers.unset(attempt.claim_by_ms, Kind.CLAIM_BY, event.operation)
-    attempt.accepted_ms = state.now_ms
+    attempt.accepted_ms = Millis(state.now_ms - state.cell.stepped_ms)
     _arrives(state, attempt, event.latest_arrival_ms)
     state.put_attempt(event.operation, attempt)
 
@@ -118,7 +119,7 @@ def observed(state: State, event: SendObserved) -> None:
 
 
 def _arrives(state: State, attempt: AttemptRow, latest_ms: Millis) -> None:
-    attempt.latest_arrival_ms = latest_ms
+    attempt.latest_arrival_ms = Millis(latest_ms - state.cell.stepped_ms)
     set_arrival(
         state.held(attempt),
         latest_ms=latest_ms,

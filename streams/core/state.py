@@ -35,6 +35,8 @@ class State:
         self.config = Configured(self.rows)
         self.pools = Pools(self.rows)
         self.attempts: dict[OperationId, AttemptRow] = {}
+        self._live: dict[OperationId, OperationRow] = {}
+        """Operations with an attempt, so that each of its inputs need not read them again."""
         self.dirty: dict[DomainId, None] = {}
         """Domains in which something may have become grantable since the last pass."""
         self._load()
@@ -111,6 +113,9 @@ class State:
 
     def operation(self, operation: OperationId) -> OperationRow | None:
         """What is known of the id."""
+        live = self._live.get(operation)
+        if live is not None:
+            return live
         found: OperationRow | None = self.rows.get(Table.OPERATION, operation)
         return found
 
@@ -166,6 +171,10 @@ class State:
     def put(self, operation: OperationId, row: OperationRow) -> None:
         """Keep the operation's row."""
         self.rows.put(Table.OPERATION, operation, row)
+        if row.phase in (Phase.GRANTED, Phase.STARTED):
+            self._live[operation] = row
+        else:
+            self._live.pop(operation, None)
 
     def queue_up(self, operation: OperationId, row: OperationRow) -> None:
         """Make it eligible at the place of its sequence."""
@@ -244,7 +253,7 @@ class State:
 
     def put_domain(self, domain: Domain) -> None:
         """Keep the domain's row."""
-        self.rows.put(Table.DOMAIN, pack(domain.name), domain.row)
+        self.rows.put(Table.DOMAIN, domain.row_key, domain.row)
 
     def _load(self) -> None:
         load = self.rows.load

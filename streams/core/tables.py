@@ -115,6 +115,7 @@ class Overlay:
     def __init__(self, rows: Rows, kinds: Mapping[Table, type]) -> None:
         self._rows = rows
         self._changed: dict[tuple[Table, bytes], Any] = {}
+        self._read: dict[tuple[Table, bytes], Any] = {}
         self._decoders: dict[Table, Any] = {
             table: msgspec.msgpack.Decoder(kind) for table, kind in kinds.items()
         }
@@ -122,11 +123,15 @@ class Overlay:
 
     def get(self, table: Table, key: bytes) -> Any:
         """The row, or None."""
-        found = self._changed.get((table, key), self)
-        if found is not self:
-            return found
-        stored = self._rows.get(table, key)
-        return None if stored is None else self._decoders[table].decode(stored)
+        place = (table, key)
+        found = self._changed.get(place, self)
+        if found is self:
+            found = self._read.get(place, self)
+        if found is self:
+            stored = self._rows.get(table, key)
+            found = None if stored is None else self._decoders[table].decode(stored)
+            self._read[place] = found
+        return found
 
     def put(self, table: Table, key: bytes, row: Any) -> None:
         """Keep the row under its key; the same object may go on being changed until `drain`."""
@@ -172,6 +177,7 @@ class Overlay:
             for (table, key), row in sorted(self._changed.items(), key=lambda item: item[0])
         ]
         self._changed.clear()
+        self._read.clear()
         return images
 
 

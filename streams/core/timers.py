@@ -7,7 +7,7 @@ from typing import NamedTuple
 from schemas.units import Millis
 
 from .limits import TIMERS_NEAR
-from .tables import Overlay, Table, pack
+from .tables import Overlay, Table
 
 _INSTANT_BYTES = 8
 _END = b"\xff" * 64
@@ -48,7 +48,7 @@ class Timers:
 
     def set(self, due_ms: Millis, kind: Kind, subject: bytes) -> None:
         """Make it due at that instant."""
-        key = pack(due_ms, kind.to_bytes(1, "big"), subject)
+        key = _key(due_ms, kind, subject)
         self._rows.put(Table.TIMER, key, True)  # noqa: FBT003 - the row says only that it exists
         if key <= self._known_to:
             self._near.add(key)
@@ -58,7 +58,7 @@ class Timers:
 
     def unset(self, due_ms: Millis, kind: Kind, subject: bytes) -> None:
         """Take it back."""
-        key = pack(due_ms, kind.to_bytes(1, "big"), subject)
+        key = _key(due_ms, kind, subject)
         self._rows.delete(Table.TIMER, key)
         self._near.discard(key)
 
@@ -99,6 +99,13 @@ class Timers:
             self._known_to = nearest[-1]
         self._near = set(nearest)
         self._heap = nearest
+
+
+_KIND_BYTES = {kind: bytes((kind,)) for kind in Kind}
+
+
+def _key(due_ms: Millis, kind: Kind, subject: bytes) -> bytes:
+    return due_ms.to_bytes(_INSTANT_BYTES, "big") + _KIND_BYTES[kind] + subject
 
 
 def _timer(key: bytes) -> Timer:

@@ -168,7 +168,7 @@ class Window:
 
     def _put_bucket(self, key: tuple[bool, Millis], amount: int) -> None:
         aged, exit_at = key
-        row_key = self._key + pack(int(aged), exit_at)
+        row_key = self._key + int(aged).to_bytes(8, "big") + exit_at.to_bytes(8, "big")
         if amount:
             self._buckets[key] = amount
             self._rows.put(Table.BUCKET, row_key, amount)
