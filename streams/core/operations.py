@@ -117,9 +117,10 @@ class AttemptRow(msgspec.Struct, array_like=True, kw_only=True):
     config_version: int
     charges: list[Charge]
     accepted_ms: Millis | None = None
-    """When the start was accepted; None while unstarted."""
+    """When the start was accepted, less all time steps until then; None while unstarted."""
     send_within_ms: Millis = Millis(0)
     latest_arrival_ms: Millis | None = None
+    """Last instant of arrival, less all time steps until then."""
     observed: bool = False
     """The send delay was reported; a second report changes nothing."""
 
