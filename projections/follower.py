@@ -8,6 +8,7 @@ loses nothing, since the next start reads on from the mark.
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -35,6 +36,7 @@ Views = tuple[tuple[bytes, Projection[Any]], ...]
 """Each with what its keys begin with."""
 
 
+@cache
 def _wanted() -> dict[bytes, Views]:
     """The views that want an event, by how its bytes begin, in every published version."""
     by_name: dict[str, list[tuple[bytes, Projection[Any]]]] = defaultdict(list)

@@ -218,4 +218,4 @@ class Queries:
 
     def members(self) -> dict[str, Member]:
         """Members of all pools, by name."""
-        return {names(key)[0]: row for key, row in self._all(MEMBERS)}
+        return dict(sorted((names(key)[0], row) for key, row in self._all(MEMBERS)))

@@ -1,24 +1,18 @@
 """A journal told by hand: real entries with real events, for whoever reads and does not decide."""
 
 from collections.abc import Sequence
+from threading import Condition
 from typing import Any
 
 from projections.ports import Record
-from schemas import events as e
 from schemas.codec import encode
 from schemas.digest import payload_digest
 from schemas.ids import operation_id
-from schemas.inputs import (
-    CellConfig,
-    DimensionConfig,
-    DomainConfig,
-    OperationSubmitted,
-    PoolConfig,
-    TenantConfig,
-)
 from schemas.journal import Entry, EntryEvent, InputRun
+from tests.support.words import e, i
 
 START_MS = 1_700_000_000_000
+_derive: Any = operation_id
 OWNER = b"owner-of-the-test"[:16]
 
 
@@ -33,6 +27,7 @@ class ToldJournal:
         self._head = -1
         self._height = 0
         self._taken: dict[tuple[int, int], int] = {}
+        self._arrived = Condition()
 
     def tell(self, *events: Any, inputs: Sequence[tuple[int, int, int]] = (), **fields: Any) -> int:
         """Append an entry.
@@ -49,7 +44,7 @@ class ToldJournal:
             first = self._taken.get((topic, partition), 0)
             self._taken[topic, partition] = first + count
             runs.append(InputRun(topic=topic, partition=partition, first=first, next=first + count))
-        told = [event if isinstance(event, tuple) else (-2, event) for event in events]
+        told: list[Any] = [event if isinstance(event, tuple) else (-2, event) for event in events]
         self.time_ms += 1
         entry: dict[str, Any] = {
             "generation": 1,
@@ -74,8 +69,10 @@ class ToldJournal:
 
     def append(self, value: bytes) -> int:
         """Any record, noise included."""
-        self.records.append(Record(len(self.records), value))
-        return len(self.records) - 1
+        with self._arrived:
+            self.records.append(Record(len(self.records), value))
+            self._arrived.notify_all()
+            return len(self.records) - 1
 
     def topic_id(self) -> str:
         return self._topic_id
@@ -84,7 +81,9 @@ class ToldJournal:
         self._next = offset
 
     def read(self, limit: int, wait_ms: int) -> Sequence[Record]:
-        found = self.records[self._next : self._next + limit]
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._next < len(self.records), wait_ms / 1000)
+            found = self.records[self._next : self._next + limit]
         self._next += len(found)
         return found
 
@@ -95,10 +94,10 @@ class ToldJournal:
         pass
 
 
-SLIDING = DimensionConfig(
+SLIDING = i.DimensionConfig(
     name="tokens-1s", unit="tokens", kind="sliding", limit=1000, window_ms=1000
 )
-SLOTS = DimensionConfig(name="slots", unit="slots", kind="concurrency", limit=4)
+SLOTS = i.DimensionConfig(name="slots", unit="slots", kind="concurrency", limit=4)
 
 
 def configured() -> list[Any]:
@@ -106,18 +105,18 @@ def configured() -> list[Any]:
     common = {"version": 1, "author": "test", "reason": "test"}
     return [
         e.ConfigActivated(
-            scope="cell", name="main", cell=CellConfig(tenant_defaults=TenantConfig()), **common
+            scope="cell", name="main", cell=i.CellConfig(tenant_defaults=i.TenantConfig()), **common
         ),
         e.ConfigActivated(
-            scope="domain", name="d", domain=DomainConfig(dimensions=(SLIDING, SLOTS)), **common
+            scope="domain", name="d", domain=i.DomainConfig(dimensions=(SLIDING, SLOTS)), **common
         ),
-        e.ConfigActivated(scope="pool", name="p", pool=PoolConfig(), **common),
-        e.ConfigActivated(scope="tenant", name="acme", tenant=TenantConfig(weight=2), **common),
-        e.ConfigActivated(scope="tenant", name="bolt", tenant=TenantConfig(), **common),
+        e.ConfigActivated(scope="pool", name="p", pool=i.PoolConfig(), **common),
+        e.ConfigActivated(scope="tenant", name="acme", tenant=i.TenantConfig(weight=2), **common),
+        e.ConfigActivated(scope="tenant", name="bolt", tenant=i.TenantConfig(), **common),
     ]
 
 
-def began() -> e.CellBegan:
+def began() -> Any:
     return e.CellBegan(cell="main", topics=())
 
 
@@ -136,7 +135,7 @@ class Told:
         lane: str = "interactive",
         payload_bytes: int = 10,
     ) -> None:
-        self.submitted = OperationSubmitted(
+        self.submitted = i.OperationSubmitted(
             tenant=tenant,
             user=user,
             idempotency_key=key,
@@ -148,11 +147,11 @@ class Told:
             payload_bytes=payload_bytes,
             start_within_ms=60_000,
         )
-        self.id = operation_id(pool="p", tenant=tenant, user=user, idempotency_key=key)
+        self.id: bytes = _derive(pool="p", tenant=tenant, user=user, idempotency_key=key)
         self.tenant = tenant
         self.sequence = sequence
         self.tokens = tokens
-        self.attempt = {
+        self.attempt: dict[str, Any] = {
             "tenant": tenant,
             "operation": self.id,
             "incarnation": 1,
@@ -162,7 +161,7 @@ class Told:
             "member_epoch": "e1",
         }
 
-    def admitted(self) -> e.OperationAdmitted:
+    def admitted(self) -> Any:
         asked = self.submitted
         return e.OperationAdmitted(
             tenant=asked.tenant,
@@ -182,7 +181,7 @@ class Told:
             deadline_ms=START_MS + 60_000,
         )
 
-    def rejected(self, code: str, *, binds: bool, **more: Any) -> e.OperationRejected:
+    def rejected(self, code: str, *, binds: bool, **more: Any) -> Any:
         return e.OperationRejected(
             tenant=self.tenant,
             operation=self.id,
@@ -193,7 +192,7 @@ class Told:
             **more,
         )
 
-    def granted(self) -> e.GrantIssued:
+    def granted(self) -> Any:
         asked = self.submitted
         return e.GrantIssued(
             **self.attempt,
@@ -227,15 +226,15 @@ class Told:
             ),
         ]
 
-    def sent(self, latest_arrival_ms: int) -> e.SendObserved:
+    def sent(self, latest_arrival_ms: int) -> Any:
         return e.SendObserved(**self.attempt, latest_arrival_ms=latest_arrival_ms)
 
-    def result(self, outcome: str = "success") -> e.ResultRecorded:
+    def result(self, outcome: str = "success") -> Any:
         return e.ResultRecorded(
             **self.attempt, outcome=outcome, late=False, prompt_tokens=200, output_tokens=40
         )
 
-    def settled(self, tokens_actual: int | None = 240) -> e.ReservationSettled:
+    def settled(self, tokens_actual: int | None = 240) -> Any:
         return e.ReservationSettled(
             **self.attempt,
             domain="d",
@@ -247,5 +246,5 @@ class Told:
             cost_ns=800_000,
         )
 
-    def released(self, reason: str = "not_sent") -> e.ReservationReleased:
+    def released(self, reason: str = "not_sent") -> Any:
         return e.ReservationReleased(**self.attempt, reason=reason)

@@ -1,0 +1,213 @@
+"""Tenants, queues, budgets, members and probes, and that every reply is stamped."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.codes import CODES, Code
+from tests.support.door import Entrance, entrance
+from tests.support.kafka import until
+from tests.support.told import START_MS, Told
+from tests.support.words import e, i
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Entrance]:
+    with entrance(tmp_path) as made:
+        yield made
+
+
+def test_a_queue_tells_its_head_and_what_it_waits_for(door: Entrance) -> None:
+    told = Told("k")
+    door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
+    named = {"tenant": "acme", "operation": told.id, "domain": "d"}
+    door.tell(e.OperationDeferred(**named, level="domain", dimension="slots"))
+    (queue,) = door.ask("GET", "/v1/tenants/acme/queue").json()["items"]
+    assert (queue["waiting"], queue["head"]) == (1, told.id.hex())
+    assert queue["deferred_on"] == {
+        "domain": "d",
+        "level": "domain",
+        "dimension": "slots",
+        "not_before": None,
+    }
+
+
+def test_a_budget_tells_limit_held_in_use_counted_and_free(door: Entrance) -> None:
+    first, second = Told("k1"), Told("k2", sequence=2)
+    door.tell((0, first.admitted()), (1, second.admitted()), inputs=[(0, 0, 2)])
+    door.tell(first.granted(), *first.started(START_MS + 200), second.granted())
+    (level,) = door.ask("GET", "/v1/budgets/d").json()["items"]
+    numbers = {
+        use["dimension"]: [use[name] for name in ("limit", "held", "in_use", "counted", "free")]
+        for use in level["dimensions"]
+    }
+    assert numbers == {"tokens-1s": [1000, 300, 300, 600, 400], "slots": [4, 1, 1, 2, 2]}
+
+
+def test_a_tenants_own_level_is_its_own(door: Entrance) -> None:
+    slots = i.DimensionConfig(name="own", unit="slots", kind="concurrency", limit=1)
+    config = i.TenantConfig(budgets=(i.TenantBudget(domain="d", dimensions=(slots,)),))
+    common = {"version": 2, "author": "test", "reason": "test"}
+    door.tell(e.ConfigActivated(scope="tenant", name="bolt", tenant=config, **common))
+    told = Told("k", tenant="bolt")
+    door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
+    door.tell(told.granted())
+
+    def levels(key: str) -> list[Any]:
+        return [
+            level["tenant"] for level in door.ask("GET", "/v1/budgets/d", key=key).json()["items"]
+        ]
+
+    assert levels("acme") == [None]
+    assert levels("bolt") == levels("auditor") == [None, "bolt"]
+    (use,) = door.ask("GET", "/v1/budgets", key="bolt").json()["items"][1]["dimensions"]
+    assert (use["held"], use["free"]) == (1, 0)
+
+
+def test_members_are_for_operators_and_a_tenants_own(door: Entrance) -> None:
+    for member, tenant in (("w1", None), ("mine", "acme")):
+        named = {"member": member, "member_epoch": "e1"}
+        pool = "p" if tenant is None else "self"
+        door.tell(
+            e.MemberSlotGranted(**named, pool=pool, places=2, tenant=tenant, join_by_ms=START_MS)
+        )
+    everybody = door.ask("GET", "/v1/members", key="operator").json()["items"]
+    assert [one["member"] for one in everybody] == ["mine", "w1"]
+    own = door.ask("GET", "/v1/members").json()["items"]
+    assert [one["member"] for one in own] == ["mine"]
+
+
+OWN = Told("k", tenant="bolt").id.hex()
+CALLS = [
+    ("GET", f"/v1/operations/{OWN}"),
+    ("POST", f"/v1/operations/{OWN}:cancel"),
+    ("GET", "/v1/operations?tenant=bolt"),
+    ("GET", "/v1/tenants/bolt"),
+    ("GET", "/v1/tenants/bolt/queue"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_another_tenants_thing_does_not_exist(door: Entrance, method: str, path: str) -> None:
+    door.tell((0, Told("k", tenant="bolt").admitted()), inputs=[(0, 0, 1)])
+    theirs = door.ask(method, path)
+    assert (theirs.status_code, theirs.json()["code"]) == (404, "not-found")
+    assert door.ask(method, path, key="bolt").status_code < 300
+    nothing = door.ask(method, path.replace(OWN, "0" * 32).replace("bolt", "none"))
+    assert nothing.json() == {**theirs.json(), "instance": nothing.json()["instance"]}
+    assert all(word.tenant == "bolt" for word in door.sender.sent)
+
+
+@pytest.mark.parametrize("path", ["/v1/tenants", "/v1/operations", "/v1/budgets", "/v1/members"])
+def test_a_list_shows_nothing_of_another_tenant(door: Entrance, path: str) -> None:
+    door.tell((0, Told("k", tenant="bolt").admitted()), inputs=[(0, 0, 1)])
+    assert "bolt" not in door.ask("GET", path).text
+
+
+ROUTES = [
+    ("POST", "/v1/operations", {"acme"}),
+    ("GET", "/v1/operations", {"acme", "operator", "auditor"}),
+    ("GET", f"/v1/operations/{OWN}", {"acme", "operator", "auditor"}),
+    ("POST", f"/v1/operations/{OWN}:cancel", {"acme", "operator"}),
+    ("GET", "/v1/tenants", {"acme", "operator", "auditor"}),
+    ("GET", "/v1/tenants/acme", {"acme", "operator", "auditor"}),
+    ("GET", "/v1/tenants/acme/queue", {"acme", "operator", "auditor"}),
+    ("GET", "/v1/budgets", {"acme", "operator", "auditor"}),
+    ("GET", "/v1/budgets/d", {"acme", "operator", "auditor"}),
+    ("GET", "/v1/members", {"acme", "operator", "auditor"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "allowed"), ROUTES)
+def test_a_role_may_do_what_it_may(
+    door: Entrance, method: str, path: str, allowed: set[str]
+) -> None:
+    for key in ("acme", "worker", "operator", "auditor"):
+        reply = door.ask(method, path, key=key, json={} if method == "POST" else None)
+        assert (reply.status_code != 403) == (key in allowed), (key, reply.text)
+
+
+@pytest.mark.parametrize(("method", "path", "_allowed"), ROUTES)
+@pytest.mark.parametrize("key", [None, "eh_none_none", "nonsense"])
+def test_without_a_valid_key_every_route_is_closed(
+    door: Entrance, method: str, path: str, _allowed: set[str], key: str | None
+) -> None:
+    reply = door.ask(method, path, key=key)
+    assert (reply.status_code, reply.json()["code"]) == (401, "unauthenticated")
+    assert reply.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_every_route_of_the_document_is_in_the_tables_above(door: Entrance) -> None:
+    documented = {
+        (method.upper(), path)
+        for path, item in door.app.openapi()["paths"].items()
+        for method in item
+        if path.startswith("/v1")
+    }
+    filled = {"{operation}": OWN, "{tenant}": "acme", "{domain}": "d"}
+    for name, value in filled.items():
+        documented = {(method, path.replace(name, value)) for method, path in documented}
+    assert documented == {(method, path) for method, path, _ in ROUTES}
+
+
+def test_a_revoked_key_cannot_read_what_it_could(door: Entrance) -> None:
+    assert door.ask("GET", "/v1/tenants").status_code == 200
+    door.keys_path.write_text("")
+    assert door.ask("GET", "/v1/tenants").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/healthz"), ("GET", "/nothing"), ("PUT", "/v1/tenants"), ("GET", "/v1/tenants")],
+)
+@pytest.mark.parametrize("key", [None, "acme"])
+def test_every_reply_has_the_position_it_reflects(
+    door: Entrance, method: str, path: str, key: str | None
+) -> None:
+    assert door.ask(method, path, key=key).headers["Evenhand-Position"] == "main:1:0:5"
+
+
+def test_a_restore_is_reported_and_nothing_is_answered_before_it(tmp_path: Path) -> None:
+    made = Entrance(tmp_path)
+    assert made.ask("GET", "/healthz", key=None).status_code == 200
+    reply = made.ask("GET", "/readyz", key=None)
+    assert (reply.status_code, reply.json()["ready"], reply.json()["offset"]) == (503, False, 0)
+    refused = made.ask("GET", "/v1/tenants")
+    assert (refused.status_code, refused.json()["code"]) == (503, "restoring")
+    made.views.start()
+    until(lambda: made.views.progress().ready, "the views to be restored")
+    assert made.ask("GET", "/readyz", key=None).json() == {
+        "ready": True,
+        "role": "follower",
+        "position": "main:1:0:5",
+        "offset": 1,
+        "end": 1,
+    }
+    made.views.close()
+
+
+def test_a_halted_follower_is_neither_alive_nor_ready(door: Entrance) -> None:
+    door.journal.append(b"a word of tomorrow")
+    until(lambda: door.halts, "the follower to halt")
+    health = door.ask("GET", "/healthz", key=None)
+    assert health.status_code == 503
+    assert "EntryUnreadable" in health.json()["detail"]
+    assert door.ask("GET", "/readyz", key=None).status_code == 503
+    assert door.ask("GET", "/v1/tenants").status_code == 503
+
+
+def test_a_mistake_of_ours_is_a_problem_too(door: Entrance, monkeypatch: Any) -> None:
+    def broken() -> Any:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(door.views, "ask", broken)
+    reply = door.ask("GET", "/v1/tenants")
+    assert (reply.status_code, reply.json()["code"]) == (500, "internal")
+    assert "purpose" not in reply.text
+
+
+def test_a_code_has_one_status_wherever_it_is_said() -> None:
+    assert all(400 <= CODES[code].status < 600 for code in Code)
+    assert {CODES[code].status for code in Code if CODES[code].temporary} <= {409, 429, 503}
