@@ -1,38 +1,46 @@
 """What every public record carries beside its value: position, cause and CloudEvents names."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from .ids import CellId
 from .journal import Position
 from .units import Millis
 
 Headers = list[tuple[str, str | bytes | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """Position and cause of one event; `position` orders records over all topics."""
+class Envelopes:
+    """The headers of one entry's public records; what they share is written once.
 
-    position: Position
-    cause: str
-    """`<topic>:<partition>:<offset>` of the input, `time`, or `dispatch`."""
-    type: str
-    """Name of the record class."""
-    time_ms: Millis
+    Position and cause beside the names of CloudEvents 1.0 in Kafka's binary mode; `ce_id` is the
+    position, so that it dedupes, and `position` orders records over all topics.
+    """
 
-    def headers(self) -> Headers:
-        """CloudEvents 1.0 in Kafka's binary mode, with `position` and `cause` beside them."""
-        position = str(self.position)
-        instant = datetime.fromtimestamp(self.time_ms / 1000, UTC)
-        return [
+    def __init__(self, cell: CellId, generation: int, offset: int, time_ms: Millis) -> None:
+        instant = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        self._where = f"{cell}:{generation}:{offset}:"
+        self._shared: Headers = [
             ("ce_specversion", "1.0"),
-            ("ce_id", position),
-            ("ce_source", f"/cells/{self.position.cell}"),
-            ("ce_type", f"evenhand.{self.type}.v1"),
-            ("ce_time", instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")),
             ("content-type", "application/avro"),
+            ("ce_source", f"/cells/{cell}"),
+            ("ce_time", f"{instant[:-6]}Z"),
+        ]
+
+    def headers(self, index: int, *, kind: str, cause: str) -> Headers:
+        """Of the event at `index`.
+
+        Args:
+            index: place in the entry.
+            kind: name of the record class.
+            cause: `<topic>:<partition>:<offset>` of the input, `time`, or `dispatch`.
+        """
+        position = f"{self._where}{index}"
+        return [
+            *self._shared,
+            ("ce_id", position),
+            ("ce_type", f"evenhand.{kind}.v1"),
             ("position", position),
-            ("cause", self.cause),
+            ("cause", cause),
         ]
 
 

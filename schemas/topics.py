@@ -190,37 +190,37 @@ def input_key(word: Any) -> str:
             return str(word.tenant)
 
 
-def _capacity_key(event: Any) -> str:
-    match event:
-        case e.CellBegan():
-            return event.cell
-        case e.ConfigActivated() | e.ConfigRefused():
-            return event.name
-        case _:
-            return str(event.member)
+_KEY_FIELDS: dict[type, str] = {
+    e.CellBegan: "cell",
+    e.ConfigActivated: "name",
+    e.ConfigRefused: "name",
+}
+"""The key of an event on `capacity`, where it is not its member."""
 
 
-_HOMES: dict[type, tuple[Topic, ...]] = {}
-for _topic in OUTPUT_TOPICS:
-    for _kind in TOPICS[_topic].holds:
-        _HOMES[_kind] = (*_HOMES.get(_kind, ()), _topic)
+def _routes_of(kind: type) -> tuple[tuple[Topic, str], ...]:
+    """Topic and key field of each public copy of an event; `deliveries` comes last."""
+    found = []
+    for topic in OUTPUT_TOPICS:
+        if kind in TOPICS[topic].holds:
+            on_capacity = _KEY_FIELDS.get(kind, "member")
+            field = {Topic.CAPACITY: on_capacity, Topic.DELIVERIES: "member"}.get(topic, "tenant")
+            found.append((topic, field))
+    return tuple(found)
+
+
+_ROUTES = {
+    kind: _routes_of(kind) for topic in OUTPUT_TOPICS for kind in TOPICS[topic].holds
+}  # fmt: skip
 
 
 def routes(event: Any) -> list[tuple[Topic, str]]:
     """Where the public copies of an event go: topic and key, `deliveries` last.
 
-    Returns: at least one route for every event; the values are the event's own bytes.
+    Returns: at least one route for every event; the values are the event's own bytes. An event
+    that names no member is not delivered.
     """
-    found: list[tuple[Topic, str]] = []
-    for topic in _HOMES[type(event)]:
-        match topic:
-            case Topic.CAPACITY:
-                found.append((topic, _capacity_key(event)))
-            case Topic.DELIVERIES:
-                if event.member is not None:
-                    found.append((topic, event.member))
-            case Topic.QUARANTINE:
-                found.append((topic, f"{event.topic}:{event.partition}:{event.offset}"))
-            case _:
-                found.append((topic, event.tenant))
-    return found
+    if isinstance(event, e.InputQuarantined):
+        return [(Topic.QUARANTINE, f"{event.topic}:{event.partition}:{event.offset}")]
+    keyed = [(topic, getattr(event, field)) for topic, field in _ROUTES[type(event)]]
+    return [(topic, key) for topic, key in keyed if key is not None]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from schemas.codec import decode
-from schemas.envelope import Envelope
+from schemas.envelope import Envelopes
 from schemas.events import Event
 from schemas.ids import CellId
-from schemas.journal import CAUSE_DISPATCH, CAUSE_TIME, Entry, InputRun, Position
+from schemas.journal import CAUSE_DISPATCH, CAUSE_TIME, Entry, InputRun
 from schemas.topics import INPUT_TOPICS, full_name, routes
 from streams.core.outcomes import Taken
 from streams.shell.outbox import Outgoing
@@ -46,14 +46,11 @@ def copies(
     if events is None:
         events = [decode(event.body) for event in entry.events]
     causes = _causes(entry, cell, prefix)
+    envelopes = Envelopes(cell, entry.generation, offset, entry.time_ms)
     outgoing = []
     for index, (recorded, event) in enumerate(zip(entry.events, events, strict=True)):
-        headers = Envelope(
-            position=Position(cell, entry.generation, offset, index),
-            cause=causes[recorded.cause],
-            type=type(event).__name__,
-            time_ms=entry.time_ms,
-        ).headers()
+        kind, cause = type(event).__name__, causes[recorded.cause]
+        headers = envelopes.headers(index, kind=kind, cause=cause)
         for topic, key in routes(event):
             outgoing.append(Outgoing(topic, key, recorded.body, headers))
     return outgoing

@@ -7,9 +7,8 @@ from zlib import crc32
 from evenhand.audit.logs import LogTrimmed, Record
 from schemas import codec
 from schemas.entry import Entry, EntryEvent, InputRun
-from schemas.envelope import Envelope
+from schemas.envelope import Envelopes
 from schemas.ids import CellId, OwnerId, StateHash
-from schemas.journal import Position
 from schemas.topics import INPUT_TOPICS, TOPICS, Topic, input_key, routes
 from schemas.units import Millis
 
@@ -82,14 +81,10 @@ class Logs:
 
     def publish(self, entry: Entry, offset: int) -> None:
         """The copies of an entry, as the owner publishes them."""
+        envelopes = Envelopes(CELL, entry.generation, offset, entry.time_ms)
         for index, recorded in enumerate(entry.events):
             event = codec.decode(recorded.body)
-            headers = Envelope(
-                position=Position(CELL, entry.generation, offset, index),
-                cause="test",
-                type=type(event).__name__,
-                time_ms=entry.time_ms,
-            ).headers()
+            headers = envelopes.headers(index, kind=type(event).__name__, cause="test")
             stored = [(name, str(value).encode()) for name, value in headers]
             for topic, key in routes(event):
                 partition = partition_of(key.encode(), PARTITIONS)
