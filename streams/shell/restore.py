@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from schemas.codec import decode
+from schemas.codec import HEADER_BYTES, decode
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.ids import StateHash
 from schemas.journal import Chain, Entry, Head
@@ -43,7 +43,7 @@ def entry_in(record: Record) -> Entry | None:
     try:
         word = decode(record.value)
     except UnknownSchema as error:
-        if record.value.startswith(MARKER):
+        if record.value.startswith(MARKER) and len(record.value) >= HEADER_BYTES:
             raise FutureEntry(f"Expected a known schema at {record.offset}, but {error}") from error
         return None
     except Undecodable:

@@ -1,12 +1,23 @@
 """The journal and the pulses: logs that refuse nothing, and writers that hear late or never."""
 
 from collections.abc import Sequence
+from enum import Enum
 
 from streams.shell.journal import AppendFailed, JournalTrimmed, Landing, Record
 from tests.simulation.clock import MILLI, BrokerClock
 from tests.simulation.host import Host
 
 TOPIC_ID = "journal-1"
+
+
+class Fate(Enum):
+    """What becomes of a record that a writer sent."""
+
+    PLAIN = "lands, and its writer hears of it"
+    SLOW_REPORT = "is readable long before its writer knows"
+    LOST_REPORT = "lands, and its writer never hears of it"
+    LOST_APPEND = "is lost"
+    LATE_LANDING = "lands after its writer gave up"
 
 
 class Log:
@@ -19,9 +30,7 @@ class Log:
         self.start = 0
 
     def append(self, value: bytes) -> Landing:
-        record = Record(
-            len(self.records), self._broker.now_ms(), self._broker.leader_epoch, value
-        )
+        record = Record(len(self.records), self._broker.now_ms(), self._broker.leader_epoch, value)
         self.records.append(record)
         return Landing(record.offset, record.append_ms)
 
@@ -43,31 +52,36 @@ class SimulatedWriter:
         after, random = self._host.clock.after, self._host.random
         lands_us, hears_us = random.randint(50, 900), random.randint(50, 900)
         match self._fate():
-            case "plain":
+            case Fate.PLAIN:
                 after(lands_us, lambda: self._land(value, hears_us))
-            case "slow_report":
+            case Fate.SLOW_REPORT:
                 after(lands_us, lambda: self._land(value, random.randint(5, 40) * MILLI))
-            case "lost_report":
+            case Fate.LOST_REPORT:
                 after(lands_us, lambda: self._land(value, None))
                 self._fail_later()
-            case "lost_append":
+            case Fate.LOST_APPEND:
                 self._fail_later()
-            case "late_landing":
+            case Fate.LATE_LANDING:
                 late_us = random.randint(20, 250) * MILLI
                 after(late_us, lambda: self._land(value, None))
                 self._fail_later()
         self._host.point()
 
-    def _fate(self) -> str:
+    def _fate(self) -> Fate:
         random, faults = self._host.random, self._host.faults
         if self._host.is_cut:
-            return random.choice(("lost_append", "late_landing"))
+            return random.choice((Fate.LOST_APPEND, Fate.LATE_LANDING))
         drawn = random.random()
-        for fate in ("slow_report", "lost_report", "lost_append", "late_landing"):
-            drawn -= getattr(faults, fate)
+        for fate, probability in (
+            (Fate.SLOW_REPORT, faults.slow_report),
+            (Fate.LOST_REPORT, faults.lost_report),
+            (Fate.LOST_APPEND, faults.lost_append),
+            (Fate.LATE_LANDING, faults.late_landing),
+        ):
+            drawn -= probability
             if drawn < 0:
                 return fate
-        return "plain"
+        return Fate.PLAIN
 
     def _land(self, value: bytes, hears_us: int | None) -> None:
         landing = self._log.append(value)

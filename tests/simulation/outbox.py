@@ -37,7 +37,7 @@ class PublicTopics:
 
 
 class SimulatedOutbox:
-    """`Outbox` for one term: each partition keeps its order, a refused record ends its partition."""
+    """`Outbox` for one term: a partition keeps its order, and ends with a refused record."""
 
     def __init__(self, host: Host, topics: PublicTopics) -> None:
         self._host, self._topics = host, topics

@@ -1,16 +1,18 @@
 """Submissions whose class of outcome is known before they are sent."""
 
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from schemas import inputs as i
 from schemas.codes import Code
-from schemas.ids import CellId, DomainId, TenantId, UserId, operation_id
+from schemas.ids import CellId, DimensionName, DomainId, TenantId, UserId, operation_id
 from schemas.units import Millis, Tokens
 from streams.core.outcomes import Source, Unreadable
+from streams.shell.inputs import Place
 from tests.simulation import members, provider
 from tests.simulation.faults import Faults
 from tests.simulation.inputs import PARTITIONS, InputTopics
-from streams.shell.inputs import Place
 
 CELL = CellId("cell")
 DOMAIN = DomainId("model")
@@ -20,15 +22,13 @@ CLOCK_BOUND_MS = 5
 
 def configuration() -> list[i.ConfigProposed]:
     """A small cell with short spans, so that everything happens within a second."""
-    dimensions = tuple(
-        i.DimensionConfig(name=i.DimensionName(name), unit=unit, kind=kind, limit=limit,
-                          window_ms=window and Millis(window))
-        for name, unit, kind, limit, window in (
-            ("requests", "requests", "sliding", provider.REQUESTS_MAX, provider.WINDOW_MS),
-            ("tokens", "tokens", "sliding", provider.TOKENS_MAX, provider.WINDOW_MS),
-            ("slots", "slots", "concurrency", provider.SLOTS_MAX, None),
-        )
-    )  # fmt: skip
+    dimensions = (
+        _window("requests", provider.REQUESTS_MAX),
+        _window("tokens", provider.TOKENS_MAX),
+        i.DimensionConfig(
+            name=DimensionName("slots"), unit="slots", kind="concurrency", limit=provider.SLOTS_MAX
+        ),
+    )
     cell = i.CellConfig(
         submissions_per_entry_max=3, grants_per_entry_max=4, timers_per_entry_max=4,
         member_ttl_ms=Millis(members.TTL_MS), join_by_ms=Millis(300),
@@ -49,7 +49,14 @@ def configuration() -> list[i.ConfigProposed]:
     ]
 
 
-def _proposed(scope: str, name: str, **body: object) -> i.ConfigProposed:
+def _window(unit: str, limit: int) -> i.DimensionConfig:
+    window_ms = Millis(provider.WINDOW_MS)
+    return i.DimensionConfig(
+        name=DimensionName(unit), unit=unit, kind="sliding", limit=limit, window_ms=window_ms
+    )
+
+
+def _proposed(scope: str, name: str, **body: Any) -> i.ConfigProposed:
     return i.ConfigProposed(scope=scope, name=name, author="simulation", reason="begin", **body)
 
 
@@ -94,9 +101,8 @@ class Workload:
 
     def _conflict(self) -> None:
         first = self._random.choice(self._known)
-        fields = {name: getattr(first, name) for name in first.__slots__}
-        fields["prompt_tokens"] = Tokens(first.prompt_tokens + 1)
-        self._send(i.OperationSubmitted(**fields), "conflict")
+        other = replace(first, prompt_tokens=Tokens(first.prompt_tokens + 1))
+        self._send(other, "conflict")
 
     def _cancel(self) -> None:
         first = self._random.choice(self._known)

@@ -11,6 +11,7 @@ from schemas.codec import decode, encode
 from schemas.ids import OwnerId
 from schemas.inputs import TopicIdentity
 from schemas.journal import Entry, Pulse
+from schemas.units import Millis
 from streams.shell import genesis
 from streams.shell.ports import Ports, Timing
 from streams.shell.restore import Fold
@@ -31,9 +32,9 @@ from tests.simulation.lives import Lives
 from tests.simulation.members import Member
 from tests.simulation.outbox import PublicTopics, SimulatedOutbox
 from tests.simulation.provider import Provider
+from tests.simulation.quiet import Quiet
 from tests.simulation.tables import Disk, SimulatedTables
 from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Workload, configuration
-from tests.simulation.quiet import Quiet
 
 PREFIX = "simulated"
 TIMING = Timing(
@@ -164,7 +165,7 @@ class World:
             case "bytes":
                 return random.randbytes(20)
             case "word":
-                return encode(Pulse(epoch=9, height=9, owner=OwnerId(bytes(16)), time_ms=9))
+                return encode(Pulse(epoch=9, height=9, owner=OwnerId(bytes(16)), time_ms=Millis(9)))
             case "again":
                 return value
             case "cut":
@@ -174,13 +175,25 @@ class World:
 
     def _usurped(self) -> bytes:
         """The right predecessor and height under a stranger's name, and no takeover."""
+        self._follow()
         head = self._follower.head
-        assert head is not None
-        fields = {"generation": head.generation, "previous": head.offset,
-                  "height": head.height + 1, "epoch": head.epoch, "owner": bytes(16),
-                  "takeover": False, "time_ms": 1, "clock_shift_ms": 0, "published": -1,
-                  "core_version": 1, "state_hash": bytes(32), "inputs": (), "events": ()}  # fmt: skip
-        return encode(Entry(**fields))  # type: ignore[arg-type]
+        assert head is not None, "Expected genesis before strangers"
+        usurped = Entry(
+            generation=head.generation,
+            previous=head.offset,
+            height=head.height + 1,
+            epoch=head.epoch,
+            owner=OwnerId(bytes(16)),
+            takeover=False,
+            time_ms=Millis(1),
+            clock_shift_ms=Millis(0),
+            published=-1,
+            core_version=1,
+            state_hash=self._follower.state_hash,
+            inputs=(),
+            events=(),
+        )
+        return encode(usurped)
 
     def _follow(self) -> None:
         """A follower sees every record, often before the entry's own writer knows."""
@@ -195,8 +208,8 @@ class World:
 
     def _heal(self) -> None:
         self.faults = Faults.none()
-        for one in (*self.hosts, *self.members):
-            one.faults = self.faults
+        for member in self.members:
+            member.faults = self.faults
         for host in self.hosts:
             host.heal(self.faults)
 
