@@ -148,10 +148,14 @@ def set_arrival(
             continue
         if not window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
             continue
+        aged = charge.exit_ms is not None and charge.authority_epoch < clocking.epoch
         exit_at = exit_ms(window.config, latest_ms=latest_ms, send_within_ms=send_within_ms)
         charge.exit_ms = Millis(exit_at - clocking.stepped_ms)
-        charge.authority_epoch = clocking.epoch
-        window.set_exit(charge.amount, charge.exit_ms)
+        if aged:  # accepted before a takeover: the report does not take its term away
+            window.set_exit(charge.amount, Millis(charge.exit_ms + clocking.term_ms), aged=True)
+        else:
+            charge.authority_epoch = clocking.epoch
+            window.set_exit(charge.amount, charge.exit_ms)
 
 
 def give_back(held: Iterable[tuple[Charge, Window]], clocking: Clocking) -> None:
