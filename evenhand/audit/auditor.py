@@ -184,7 +184,7 @@ class _Auditor:
             events=self._events,
             submissions=dict(self._answers.counts),
             operations=dict(sorted((operations + book.forgotten).items())),
-            reservations={**dict(sorted(book.closed.items())), "open": len(book.open)},
+            reservations={**book.closed, "open": len(book.open)},
             pending=pending,
             findings=tuple(findings),
             found=cursor.found_count,

@@ -94,7 +94,7 @@ class Book:
         self.open: dict[Key, Reservation] = {}
         self.touched: dict[Key, Reservation] = {}
         """Reservations that ended or closed in this entry."""
-        self.closed: Counter[str] = Counter()
+        self.closed = Counter({"settled": 0, "released": 0, "expired": 0})
         self.forgotten: Counter[str] = Counter()
         """Terminal operations that the owner no longer remembers."""
 
@@ -208,9 +208,13 @@ class Book:
             self.closed[reservation.closed] += 1
 
     def step_time(self, step_ms: int) -> None:
-        """Entry time was stepped forward: claim-by of every unstarted grant moves with it."""
-        for reservation in self.open.values():
-            reservation.claim_by_ms += step_ms
+        """Entry time was stepped forward: what was measured in it before moves with it."""
+        if step_ms:
+            for reservation in self.open.values():
+                reservation.claim_by_ms += step_ms
+                reservation.latest_ms += step_ms
+                if reservation.accepted_ms is not None:
+                    reservation.accepted_ms += step_ms
 
     def _end(self, key: Key, how: str) -> None:
         reservation = self.open.get(key) or self.touched.get(key)

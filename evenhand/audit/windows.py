@@ -105,10 +105,8 @@ class _Charge:
     amount: int
     exit_ms: int | None = None
     """None while it cannot leave by itself."""
-    late_ms: int = 0
-    """By how much takeovers and steps of time have moved the exit since the call started."""
-    extended: bool = False
-    """It has had its takeover term."""
+    term_ms: int = 0
+    """The takeover term that it was given; it stays when the arrival becomes known better."""
 
 
 class Sliding:
@@ -161,21 +159,23 @@ class Sliding:
     def extend(self, term_ms: int) -> None:
         """Every charge with an exit and without the term so far leaves later."""
         for charge in self._charges.values():
-            if not charge.extended:
-                charge.extended = _move(charge, term_ms)
+            if charge.exit_ms is not None and not charge.term_ms:
+                charge.term_ms = term_ms
+                charge.exit_ms += term_ms
         self._sort()
 
     def step(self, step_ms: int) -> None:
         """Move every exit."""
         for charge in self._charges.values():
-            _move(charge, step_ms)
+            if charge.exit_ms is not None:
+                charge.exit_ms += step_ms
         self._sort()
 
     def _leaves(self, key: Hashable, last_ms: int, send_within_ms: int) -> None:
         charge = self._charges.get(key)
         if charge is not None:
             rho = -(-RHO_PPM * (self._window_ms + send_within_ms) // MILLION)
-            charge.exit_ms = last_ms + self._window_ms + 1 + rho + charge.late_ms
+            charge.exit_ms = last_ms + self._window_ms + 1 + rho + charge.term_ms
             self._push(charge.exit_ms, key)
 
     def _push(self, exit_ms: int, key: Hashable) -> None:
@@ -190,15 +190,6 @@ class Sliding:
         ]
         self._pushed = len(self._charges)
         heapify(self._exits)
-
-
-def _move(charge: _Charge, span_ms: int) -> bool:
-    """Let a charge leave later, now and whenever its exit moves again; False if unstarted."""
-    if charge.exit_ms is None:
-        return False
-    charge.late_ms += span_ms
-    charge.exit_ms += span_ms
-    return True
 
 
 @dataclass(slots=True)

@@ -19,9 +19,9 @@ MEMBERS = ["m1", "m2", "m3"]
 class Walk:
     """A random history, drawn from a seed: everything that can be asked, in any order."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, cell: c.Core | None = None) -> None:
         self.chance = Random(seed)
-        self.cell = c.Core()
+        self.cell = cell or c.Core()
         self.seen: list[i.OperationSubmitted] = []
         self.grants: list[e.GrantIssued] = []
         self.lives = dict.fromkeys(MEMBERS, 1)

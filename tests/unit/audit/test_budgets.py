@@ -161,7 +161,7 @@ def test_a_step_of_time_moves_every_exit(early_ms: int) -> None:
     exit_ms = history.now_ms + 5 + 1_000 + 1 + 1 + 10_000
     history.wait(10_000)
     history.append([], [], time_step_ms=10_000)
-    history.sent(operation, delay_ms=0, latest_ms=exit_ms - 11_002)
+    history.sent(operation, delay_ms=0, latest_ms=exit_ms - 1_002)
     history.result(operation)
     operation = history.submit("b")
     history.now_ms = exit_ms - early_ms - 1

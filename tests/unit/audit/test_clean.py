@@ -22,7 +22,7 @@ def test_a_lifecycle_is_clean_and_counted() -> None:
     assert findings.first is None
     assert findings.submissions["admitted"] == 1
     assert findings.operations == {"succeeded": 1}
-    assert findings.reservations == {"settled": 1, "open": 0}
+    assert findings.reservations == {"settled": 1, "released": 0, "expired": 0, "open": 0}
     assert findings.pending == {"inputs": 0, "copies": 0}
     assert findings.as_json()["clean"] is True
 
