@@ -24,11 +24,11 @@ class Answer(Enum):
     MISMATCH = "the key was used for another payload before"
 
 
-def read_key(header: str | None) -> str:
+def read_key(header: str) -> str:
     """The key in an `Idempotency-Key` header: a structured-field string, or bare.
 
     Raises:
-        Refused: it is missing, empty or longer than any key may be.
+        Refused: it is empty or longer than any key may be.
     """
     if header is None or not header.strip():
         raise Refused(

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from schemas.bodies import POSITION, FieldProblem, Problem
+from schemas.bodies import IDEMPOTENCY_KEY, POSITION, FieldProblem, Problem
 from schemas.codes import CODES, Code
 
 MEDIA_TYPE = "application/problem+json"
@@ -101,6 +101,11 @@ def _unreadable(request: Request, error: Exception) -> JSONResponse:
         return render(request, not_found())
     if any(one["type"] == "json_invalid" for one in found):
         return render(request, Refused(Code.MALFORMED, "Expected JSON, but it could not be read"))
+    if any(one["type"] == "missing" and one["loc"] == ("header", IDEMPOTENCY_KEY) for one in found):
+        return render(
+            request,
+            Refused(Code.IDEMPOTENCY_KEY_MISSING, "Expected an Idempotency-Key, but there is none"),
+        )
     errors = [
         FieldProblem(
             field=".".join(map(str, one["loc"][1:])) or str(one["loc"][0]), reason=one["msg"]

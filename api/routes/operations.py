@@ -37,7 +37,7 @@ async def submit_operation(
     door: ADoor,
     body: b.Submit,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(alias=b.IDEMPOTENCY_KEY)] = None,
+    idempotency_key: Annotated[str, Header(alias=b.IDEMPOTENCY_KEY)],
     wait_admitted_ms: Annotated[
         int | None, Header(alias=b.WAIT_ADMITTED, ge=0, le=WAIT_MS_MAX)
     ] = None,
