@@ -117,11 +117,11 @@ class KafkaAdmin:
                 exists = KafkaError.TOPIC_ALREADY_EXISTS
                 if not isinstance(cause, KafkaException) or cause.args[0].code() != exists:
                     raise
-        self._wait_for_leaders([topic.topic for topic in topics])
+        self._wait_for_leaders([(t.topic, n) for t in topics for n in range(t.num_partitions)])
 
-    def _wait_for_leaders(self, names: list[str]) -> None:
+    def _wait_for_leaders(self, places: list[Place]) -> None:
         ends_at = time.monotonic() + config.APPLY_TIMEOUT_S
-        while self.ends((name, 0) for name in names) is None:
+        while self.ends(places) is None:
             if time.monotonic() >= ends_at:
                 raise ClusterSilent("Expected leaders for the new topics, but they have none yet")
             time.sleep(_RETRY_S)

@@ -139,7 +139,7 @@ class KafkaInputs:
         urgent = self._urgent.consume(config.URGENT_PER_TAKE_MAX, 0)
         self._line_up()
         ends_at = time.monotonic() + wait_ms / 1_000
-        while not urgent and not self._turns and time.monotonic() < ends_at:
+        while not urgent and not (submissions_max and self._turns) and time.monotonic() < ends_at:
             first = self._urgent.poll(_SLICE_S)
             if first is not None:
                 urgent = [first, *self._urgent.consume(config.URGENT_PER_TAKE_MAX - 1, 0)]

@@ -1,0 +1,55 @@
+"""What every tier shares: marks by folder, one broker a run, a topic prefix a test."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from evenhand.dev.broker import Broker, NoBroker
+from tests.support.kafka import Log
+
+HERE = Path(__file__).parent
+TIERS = ("unit", "properties", "simulation", "contract", "integration", "chaos")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folder sets the marker."""
+    for item in items:
+        tier = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
+        if tier in TIERS:
+            item.add_marker(tier)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Silence must not look like success."""
+    reasons = Counter(
+        str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"not run: {count} tests. {reason.removeprefix('Skipped: ')}")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """The one real broker of this run."""
+    broker = Broker()
+    try:
+        broker.start()
+    except NoBroker as error:
+        pytest.skip(str(error))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: Broker) -> str:
+    return broker.bootstrap
+
+
+@pytest.fixture
+def log(bootstrap: str) -> Log:
+    """Topic names nobody else has; no topic exists yet."""
+    return Log(bootstrap, prefix=f"t{uuid4().hex[:12]}")
