@@ -139,8 +139,9 @@ class BrokerClock:
             drift.
         """
         round_trip_ms = at_ms - sent_ms
+        quick_ms = max(QUICK_MS, 2 * min(self._round_trips, default=0))
         self._round_trips.append(round_trip_ms)
-        if round_trip_ms >= max(QUICK_MS, 2 * min(self._round_trips)):
+        if round_trip_ms >= quick_ms:
             return 0
         broker_nanos = (append_ms - sent_ms) * NANOS_PER_MILLI
         drift_nanos = (at_ms - self._quick_ms) * RHO_NANOS_PER_MILLI

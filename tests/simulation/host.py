@@ -7,6 +7,7 @@ from streams.shell.authority import Authority
 from streams.shell.ports import Ports
 from tests.simulation.clock import HostClock, SimulatedClock
 from tests.simulation.faults import Faults, Killed
+from tests.simulation.quiet import Quiet
 from tests.simulation.tables import Disk
 
 MILLI = 1_000
@@ -28,6 +29,7 @@ class Host:
             clock, base_ms=random.randrange(10**6), drift_ppm=random.randint(-40, 40)
         )
         self.disk = Disk()
+        self.watch = Quiet()
         self.process = Process()
         self.authority: Authority | None = None
         self.ports: Callable[[Host], Ports]

@@ -91,7 +91,7 @@ class Workload:
             tenant=TenantId(self._random.choice(TENANTS)), user=UserId("user"),
             idempotency_key=f"key-{len(self.sent)}", pool=members.POOL, domain=DOMAIN,
             prompt_tokens=Tokens(3), output_tokens_max=Tokens(tokens),
-            start_within_ms=Millis(self._random.randint(200, 1_500)),
+            start_within_ms=Millis(self._random.randint(200, 1_000)),
         )  # fmt: skip
         if kind == "new":
             self._known.append(submitted)

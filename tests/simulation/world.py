@@ -32,7 +32,6 @@ from tests.simulation.lives import Lives
 from tests.simulation.members import Member
 from tests.simulation.outbox import PublicTopics, SimulatedOutbox
 from tests.simulation.provider import Provider
-from tests.simulation.quiet import Quiet
 from tests.simulation.tables import Disk, SimulatedTables
 from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Workload, configuration
 
@@ -41,7 +40,7 @@ TIMING = Timing(
     pulse_ms=10, takeover_ms=60, takeover_spread_ms=30, append_timeout_ms=80,
     publish_stall_ms=150, first_read_ms=100, lag_entries_max=6,
 )  # fmt: skip
-SAFETY_MS = 1_000
+SAFETY_MS = 800
 HEALING_MS = 6_000
 ENTRIES_MAX = 1_500
 """After healing everything must have ended within this many more entries."""
@@ -54,14 +53,15 @@ class Broken(AssertionError):
 class World:
     """All of it, from one seed."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, faults: Faults | None = None) -> None:
         self._random = random
-        self.faults = Faults.drawn(random)
+        self.faults = Faults.drawn(random) if faults is None else faults
         self.clock = SimulatedClock()
         self._broker = BrokerClock(self.clock, drift_ppm=random.randint(-40, 40))
         self.journal = Log(self._broker)
-        self._pulses = Log(self._broker, "pulse-1")
+        self.pulses = Log(self._broker, "pulse-1")
         self.inputs, self.public, self.provider = InputTopics(), PublicTopics(), Provider()
+        self.topic_ids = {"journal": TOPIC_ID}
         self.auditor, self.lives = Auditor(), Lives()
         self._follower = Fold(SimulatedTables(Disk()), TOPIC_ID)
         self.hosts = [Host(name, self.clock, random, self.faults) for name in ("x", "y", "z")]
@@ -85,15 +85,15 @@ class World:
             cell=CELL,
             prefix=PREFIX,
             journal=SimulatedJournal(host, self.journal),
-            pulses=lambda: SimulatedPulses(host, self._pulses),
+            pulses=lambda: SimulatedPulses(host, self.pulses),
             inputs=lambda: SimulatedInputs(host, self.inputs),
             outbox=lambda: SimulatedOutbox(host, self.public),
             tables=lambda: SimulatedTables(
                 host.disk, point=host.point, believed=self.auditor.believed(host.name)
             ),
-            topic_ids=lambda: None if host.is_cut else {"journal": TOPIC_ID},
+            topic_ids=lambda: None if host.is_cut else self.topic_ids,
             monotonic=host.monotonic,
-            watch=Quiet(),
+            watch=host.watch,
             owner_id=lambda: OwnerId(self._random.randbytes(16)),
             chance_ms=lambda most_ms: self._random.randint(0, most_ms),
             timing=TIMING,
@@ -107,7 +107,9 @@ class World:
         Raises:
             Broken: with every finding.
         """
-        self._begin()
+        self.begin()
+        for host in self.hosts:
+            host.start()
         while self.clock.now_us < SAFETY_MS * MILLI:
             self._tick()
             self._trouble()
@@ -121,11 +123,12 @@ class World:
             digest.update(f"{record.offset} {record.append_ms} ".encode() + record.value)
         return digest.hexdigest()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Genesis and the first configuration; nobody decides yet."""
         operator = Host("operator", self.clock, self._random, Faults.none())
         genesis.begin(
             PatientJournal(operator, self.journal),
-            PatientWriter(operator, self._pulses),
+            PatientWriter(operator, self.pulses),
             cell=CELL,
             topics=[TopicIdentity(name="journal", id=TOPIC_ID, partitions=1)],
             generation=1,
@@ -133,8 +136,6 @@ class World:
         )
         for proposed in configuration():
             self.inputs.send(proposed)
-        for host in self.hosts:
-            host.start()
 
     def _tick(self) -> None:
         self.clock.advance(self._random.choice((50, 150, 300, 600)))
