@@ -1,7 +1,6 @@
 """Straight to the topics, for services that speak Kafka anyway; needs the extra `kafka`."""
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -175,26 +174,6 @@ class KafkaLink:
         if error.fatal() or error.code() in _ENDS_THE_LINK:
             raise LinkLost(f"Expected the inbox to go on, but {error}")
         _LOG.info("The inbox waits: %s", error)
-
-
-class Reports:
-    """A thread that gives out a sender's delivery reports, for callers that wait for them."""
-
-    def __init__(self, sender: KafkaSender) -> None:
-        """Runs until `close`."""
-        self._sender = sender
-        self._open = True
-        self._thread = threading.Thread(target=self._run, name="evenhand-reports", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._open = False
-        self._thread.join()
-
-    def _run(self) -> None:
-        while self._open:
-            self._sender.poll(0.1)
 
 
 def partitions(client: Producer | Consumer, name: str) -> int:

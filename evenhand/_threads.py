@@ -70,6 +70,9 @@ class MemberThreads:
         """Done at the first member slot, or failed as `finished`."""
         self.finished: Future[None] = Future()
         """Done when everything has ended in order, or failed with the reason."""
+        for future in (self.joined, self.finished):
+            # From here on a waiting task that is cancelled cannot cancel it.
+            future.set_running_or_notify_cancel()
         self._links, self._run, self._told, self._stop_wait_s = links, run, told, stop_wait_s
         self._membership = Membership(
             joining,
@@ -156,9 +159,7 @@ class MemberThreads:
                 case Told(event):
                     self._told(event)
                 case Barred(code):
-                    raise kind_of(code)(
-                        f"Expected to join, but the pool says {code}"
-                    )
+                    raise kind_of(code)(f"Expected to join, but the pool says {code}")
                 case word:
                     self._link.send(word)
 

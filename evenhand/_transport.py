@@ -24,8 +24,8 @@ class Transport(Protocol):
         """The operation, as of `at_least` (a position or an input) or later."""
         ...
 
-    def cancel(self, operation: str, *, reason: str) -> bodies.Cancelled:
-        """Durable when it returns; whether it came in time the operation tells."""
+    def cancel(self, operation: str, *, reason: str) -> str:
+        """Durable when it returns. Returns: the input, for `at_least`."""
         ...
 
     def close(self) -> None:
@@ -44,8 +44,8 @@ class AsyncTransport(Protocol):
         """The operation, as of `at_least` (a position or an input) or later."""
         ...
 
-    async def cancel(self, operation: str, *, reason: str) -> bodies.Cancelled:
-        """Durable when it returns; whether it came in time the operation tells."""
+    async def cancel(self, operation: str, *, reason: str) -> str:
+        """Durable when it returns. Returns: the input, for `at_least`."""
         ...
 
     async def close(self) -> None:

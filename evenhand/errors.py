@@ -19,6 +19,7 @@ class EvenhandError(Exception):
         *,
         operation: str | None = None,
         retry_at: datetime | None = None,
+        retry_after_s: float | None = None,
         budget: bodies.BudgetProblem | None = None,
     ) -> None:
         """Without a detail the message is the class's own sentence.
@@ -27,11 +28,13 @@ class EvenhandError(Exception):
             detail: expected what, but what.
             operation: the id concerned, in hex.
             retry_at: when a repeat may help; None means unknown or never.
+            retry_after_s: how long to wait before it, as the server counts.
             budget: the budget that refused.
         """
         super().__init__(detail or (type(self).__doc__ or "").strip())
         self.operation = operation
         self.retry_at = retry_at
+        self.retry_after_s = retry_after_s
         self.budget = budget
 
     @property

@@ -98,11 +98,14 @@ class Worker:
     ) -> None:
         """End in order."""
         self._threads.stop()
-        failure = self._threads.finished.exception()
-        for _ in self._crew:
-            self._waiting.put(None)
-        if failure is not None and error is None:
-            raise failure
+        try:
+            self._threads.finished.result()
+        except Exception:
+            if error is None:
+                raise
+        finally:
+            for _ in self._crew:
+                self._waiting.put(None)
 
     def _begin(self, attempts: Sequence[Attempt]) -> None:
         while len(self._crew) < min(self._threads.busy, self._joining.places):
