@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from typing import Any
-from zlib import crc32
 
+from evenhand.audit._kafka import partition_of
 from evenhand.audit.logs import LogTrimmed, Record
 from schemas import codec
 from schemas.entry import Entry, EntryEvent, InputRun
@@ -11,6 +11,8 @@ from schemas.envelope import Envelopes
 from schemas.ids import CellId, OwnerId, StateHash
 from schemas.topics import INPUT_TOPICS, TOPICS, Topic, input_key, routes
 from schemas.units import Millis
+
+__all__ = ["CELL", "PARTITIONS", "Logs", "extending", "partition_of"]
 
 CELL = CellId("c")
 PARTITIONS = 2
@@ -34,10 +36,6 @@ def extending(head: Any, offset: int, runs: Any, events: Any) -> Any:
         inputs=tuple(runs),
         events=tuple(EntryEvent(cause=c, body=codec.encode(event)) for c, event in events),
     )
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    return crc32(key) % partitions
 
 
 class Logs:

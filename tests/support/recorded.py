@@ -10,7 +10,7 @@ from schemas.units import Millis
 from streams.core.decider import CORE_VERSION, step
 from streams.core.outcomes import Source, Taken
 from streams.core.tables import chain_hash
-from streams.shell.cell import runs_of
+from streams.shell.copies import runs_of
 from streams.shell.restore import GENESIS_HASH
 from tests.support import core as c
 from tests.support.logs import Logs
