@@ -1,0 +1,59 @@
+# Everything runs in its own virtual environment; the first target that needs it makes it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help check test sim chaos bench schemas demo dev format clean
+
+help:
+	@echo "make demo    the main job on real traces: broker, schedulers, API, workers, a fake provider"
+	@echo "make test    every test, on a real broker that it starts itself"
+	@echo "make check   format, lint, types, import contracts, schema drift, unit tests, laws"
+	@echo "make sim     simulated worlds: SEED=7, N=200        make chaos   real kills, 20 rounds"
+	@echo "make bench   the table of the README; QUICK=1 within a minute"
+	@echo "make dev     broker and programs until Ctrl-C       make schemas regenerate the words"
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m schemas.generate --check
+	$(PYTEST) -q tests/unit tests/properties --doctest-modules schemas streams/core streams/shell/copies.py streams/shell/clock.py
+
+test: $(READY)
+	$(PYTEST) tests
+
+sim: $(READY)
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(N),--count $(N))
+
+chaos: $(READY)
+	$(PYTEST) tests/chaos tests/integration/test_crash.py --rounds $(or $(ROUNDS),20)
+
+bench: $(READY)
+	$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+
+schemas: $(READY)
+	$(BIN)/python -m schemas.generate
+
+demo: $(READY)
+	$(BIN)/evenhand demo $(DEMO)
+
+dev: $(READY)
+	$(BIN)/evenhand dev
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) out
