@@ -86,6 +86,7 @@ def accepted_of(log: Sequence[Record]) -> Iterator[tuple[int, Entry]]:
             continue
         offset, before = last
         extends = entry.previous == offset and entry.height == before.height + 1
+        extends = extends and entry.generation == before.generation
         goes_on = (entry.epoch, entry.owner, entry.takeover) == (before.epoch, before.owner, False)
         begins = entry.takeover and entry.epoch == before.epoch + 1
         if extends and (goes_on or begins):

@@ -57,16 +57,16 @@ class World:
         self._random = random
         self.faults = Faults.drawn(random) if faults is None else faults
         self.clock = SimulatedClock()
-        self._broker = BrokerClock(self.clock, drift_ppm=random.randint(-40, 40))
-        self.journal = Log(self._broker)
-        self.pulses = Log(self._broker, "pulse-1")
+        self.broker = BrokerClock(self.clock, drift_ppm=random.randint(-40, 40))
+        self.journal = Log(self.broker)
+        self.pulses = Log(self.broker, "pulse-1")
         self.inputs, self.public, self.provider = InputTopics(), PublicTopics(), Provider()
-        self.topic_ids = {"journal": TOPIC_ID}
+        self.topic_ids: dict[str, str] | None = {"journal": TOPIC_ID}
         self.auditor, self.lives = Auditor(), Lives()
         self._follower = Fold(SimulatedTables(Disk()), TOPIC_ID)
         self.hosts = [Host(name, self.clock, random, self.faults) for name in ("x", "y", "z")]
         for host in self.hosts:
-            host.ports = self._ports
+            host.ports = self.ports
         self.members = [
             Member(name, random, self.clock, self.faults, inputs=self.inputs, public=self.public,
                    provider=self.provider)
@@ -80,7 +80,7 @@ class World:
         head = self._follower.head
         return 0 if head is None else head.epoch
 
-    def _ports(self, host: Host) -> Ports:
+    def ports(self, host: Host) -> Ports:
         return Ports(
             cell=CELL,
             prefix=PREFIX,
@@ -142,7 +142,7 @@ class World:
         self._random.choice(self.hosts).step()
         self._random.choice(self.members).step()
         if self._random.random() < 0.2:
-            self._follow()
+            self.follow()
 
     def _trouble(self) -> None:
         random, faults = self._random, self.faults
@@ -156,7 +156,7 @@ class World:
         if random.random() < faults.stranger:
             self.journal.append(self._strange())
         if random.random() < faults.new_leader:
-            self._broker.change_leader(random.randint(-CLOCK_BOUND_MS, CLOCK_BOUND_MS) // 2)
+            self.broker.change_leader(random.randint(-CLOCK_BOUND_MS, CLOCK_BOUND_MS) // 2)
 
     def _strange(self) -> bytes:
         """A record that no reader may accept: bytes, other words, or an entry that is not due."""
@@ -176,7 +176,7 @@ class World:
 
     def _usurped(self) -> bytes:
         """The right predecessor and height under a stranger's name, and no takeover."""
-        self._follow()
+        self.follow()
         head = self._follower.head
         assert head is not None, "Expected genesis before strangers"
         usurped = Entry(
@@ -196,7 +196,7 @@ class World:
         )
         return encode(usurped)
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """A follower sees every record, often before the entry's own writer knows."""
         for record in self.journal.records[self._follower.next_offset :]:
             entry = self._follower.apply(record)
@@ -249,12 +249,16 @@ class World:
             for member in self.members:
                 member.recover(key)
 
-    def _judge(self) -> None:
-        self._follow()
-        found = list(self.auditor.findings(
+    def findings(self) -> list[str]:
+        """What the auditor and the provider say of the history so far."""
+        found = self.auditor.findings(
             self.journal.records, self.inputs, self.public, self.workload.sent
-        ))  # fmt: skip
-        found += self.provider.overshoot()
-        found += [f"{attempt} was called twice" for attempt in self.provider.doubled()]
+        )
+        doubled = (f"{attempt} was called twice" for attempt in self.provider.doubled())
+        return [*found, *self.provider.overshoot(), *doubled]
+
+    def _judge(self) -> None:
+        self.follow()
+        found = self.findings()
         if found:
             raise Broken("\n".join(found))
