@@ -182,17 +182,14 @@ def settle(
         if config.kind == "concurrency":
             window.add(-charge.amount)
             continue
-        if not window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
-            continue
         amount = charge.amount
         if config.unit == "tokens":
             amount = settled_tokens(config, Tokens(amount), tokens_actual)
-            window.add(amount - charge.amount)
-        exit_at, aged = charge.exit_ms, charge.authority_epoch < clocking.epoch
-        if exit_at is None:
-            aged = False
-            exit_at = exit_ms(config, latest_ms=now_ms, send_within_ms=send_within_ms)
-            exit_at = Millis(exit_at - clocking.stepped_ms)
-        elif aged:
-            exit_at = Millis(exit_at + clocking.term_ms)
-        window.set_exit(amount, exit_at, aged=aged)
+        change = amount - charge.amount
+        if charge.exit_ms is not None:
+            if change:
+                window.correct(charge, change, epoch=clocking.epoch, term_ms=clocking.term_ms)
+            continue
+        window.add(change)
+        exit_at = exit_ms(config, latest_ms=now_ms, send_within_ms=send_within_ms)
+        window.set_exit(amount, Millis(exit_at - clocking.stepped_ms))

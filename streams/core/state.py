@@ -35,6 +35,7 @@ class State:
         self.config = Configured(self.rows)
         self.pools = Pools(self.rows)
         self.attempts: dict[OperationId, AttemptRow] = {}
+        self._waiting: dict[TenantId, tuple[bytes, WaitingRow]] = {}
         self._live: dict[OperationId, OperationRow] = {}
         """Operations with an attempt, so that each of its inputs need not read them again."""
         self.dirty: dict[DomainId, None] = {}
@@ -121,7 +122,11 @@ class State:
 
     def waiting(self, tenant: TenantId) -> WaitingRow:
         """How much of the tenant waits."""
-        return self.rows.get(Table.TENANT, pack(tenant)) or WaitingRow()
+        found = self._waiting.get(tenant)
+        if found is None:
+            key = pack(tenant)
+            found = self._waiting[tenant] = key, self.rows.get(Table.TENANT, key) or WaitingRow()
+        return found[1]
 
     def held(self, attempt: AttemptRow) -> Iterator[tuple[Charge, Window]]:
         """The charges of a reservation, each with its window.
@@ -217,7 +222,7 @@ class State:
         waiting, domain = self.waiting(row.tenant), self.config.domains[row.domain]
         waiting.count += change
         waiting.bytes += size
-        self.rows.put(Table.TENANT, pack(row.tenant), waiting)
+        self.rows.put(Table.TENANT, self._waiting[row.tenant][0], waiting)
         domain.row.count += change
         domain.row.bytes += size
         self.put_domain(domain)

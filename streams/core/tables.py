@@ -5,6 +5,7 @@ images of all changed rows once, for the write batch and for the running hash.
 """
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
@@ -181,14 +182,16 @@ class Overlay:
         return images
 
 
+_HASHED = struct.Struct(">BIBI").pack
+"""Table, length of the key, whether there is a value, and its length."""
+
+
 def chain_hash(previous: StateHash, images: Iterable[Image]) -> StateHash:
     """The running hash after one more batch of row images (journal.md section 6)."""
-    digest = hashlib.sha256(previous)
-    for image in images:
-        value = b"" if image.value is None else image.value
-        mark = b"\x00" if image.value is None else b"\x01"
-        digest.update(bytes((image.table, *len(image.key).to_bytes(4, "big"))))
-        digest.update(image.key)
-        digest.update(mark + len(value).to_bytes(4, "big"))
-        digest.update(value)
-    return StateHash(digest.digest())
+    parts: list[bytes] = [previous]
+    for table, key, value in images:
+        if value is None:
+            parts += (_HASHED(table, len(key), 0, 0), key)
+        else:
+            parts += (_HASHED(table, len(key), 1, len(value)), key, value)
+    return StateHash(hashlib.sha256(b"".join(parts)).digest())

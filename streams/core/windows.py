@@ -136,13 +136,19 @@ class Window:
         """
         if charge.exit_ms is None:
             return True
-        aged = charge.authority_epoch < epoch
-        exit_at = Millis(charge.exit_ms + term_ms) if aged else charge.exit_ms
-        key = (aged, exit_at)
+        key = _bucket(charge, charge.exit_ms, epoch, term_ms)
         if key not in self._buckets:
             return False
         self._put_bucket(key, self._buckets[key] - charge.amount)
         return True
+
+    def correct(self, charge: Charge, change: int, *, epoch: int, term_ms: Millis) -> None:
+        """Count more or less for a charge that has an exit, unless it has left already."""
+        assert charge.exit_ms is not None, "Expected a charge with an exit"
+        key = _bucket(charge, charge.exit_ms, epoch, term_ms)
+        if key in self._buckets:
+            self._put_bucket(key, self._buckets[key] + change)
+            self.add(change)
 
     def leave(self, now_ms: Millis) -> bool:
         """Drop what has left by `now_ms`.
@@ -175,6 +181,12 @@ class Window:
         else:
             del self._buckets[key]
             self._rows.delete(Table.BUCKET, row_key)
+
+
+def _bucket(charge: Charge, exit_at: Millis, epoch: int, term_ms: Millis) -> tuple[bool, Millis]:
+    """Where the charge is now: a takeover since it got its exit has moved it once."""
+    aged = charge.authority_epoch < epoch
+    return aged, Millis(exit_at + term_ms) if aged else exit_at
 
 
 def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
