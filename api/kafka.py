@@ -1,10 +1,11 @@
 """Writes inputs to their topics: many requests share a batch, and each waits for its own report."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from schemas.codec import encode
 from schemas.ids import CellId
@@ -41,7 +42,8 @@ class KafkaSender:
         )
         # The first record of an idempotent producer waits half a second unless somebody asked
         # the broker something before.
-        self._producer.list_topics(timeout=FLUSH_SECONDS)
+        with suppress(KafkaException):  # it may come later; until then writes say not-written
+            self._producer.list_topics(timeout=FLUSH_SECONDS)
         self._stop = Event()
         self._thread = Thread(target=self._report, name="delivery-reports", daemon=True)
         self._thread.start()

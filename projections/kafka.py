@@ -13,7 +13,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from .ports import JournalTrimmed, Record
+from .ports import JournalMissing, JournalTrimmed, Record
 
 ASK_SECONDS = 5.0
 """How long a question to the broker may take at start."""
@@ -46,12 +46,18 @@ class KafkaEntries:
         """The id that the cluster gave the topic.
 
         Raises:
-            KafkaException: there is no such topic or no broker; nothing was read.
+            JournalMissing: there is no such topic, or no broker.
         """
         admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 3})
         topics = TopicCollection([self._topic])
         answers = admin.describe_topics(topics, request_timeout=ASK_SECONDS)
-        return str(answers[self._topic].result(ASK_SECONDS).topic_id)
+        try:
+            return str(answers[self._topic].result(ASK_SECONDS).topic_id)
+        except KafkaException as error:
+            raise JournalMissing(
+                f"Expected topic {self._topic} at {self._bootstrap}, but: {error}; "
+                "`evenhand topics apply` makes it"
+            ) from error
 
     def begin(self, offset: int) -> None:
         """Read from this offset on."""

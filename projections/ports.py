@@ -10,6 +10,10 @@ class FollowerHalted(Exception):
     """What was read is not what the views were folded from, or cannot be read: stop, alert."""
 
 
+class JournalMissing(FollowerHalted):
+    """There is no such topic, or no broker that knows: nothing was read. Try again later."""
+
+
 class JournalReplaced(FollowerHalted):
     """The journal is not the one of the views. Deleting the views is safe once that is wanted."""
 
@@ -33,7 +37,11 @@ class Entries(Protocol):
     """The journal topic of one cell, read in order, uncommitted reads only."""
 
     def topic_id(self) -> str:
-        """The id that the cluster gave the topic; a recreated topic has another one."""
+        """The id that the cluster gave the topic; a recreated topic has another one.
+
+        Raises:
+            JournalMissing: nobody knows the topic.
+        """
         ...
 
     def begin(self, offset: int) -> None:

@@ -13,7 +13,7 @@ def live_views(settings: FollowerSettings, *, halted: Callable[[], None]) -> Liv
 
     Raises:
         JournalReplaced: the views on disk are of another journal.
-        KafkaException: there is no such topic, or no broker.
+        JournalMissing: there is no such topic, or no broker.
     """
     entries = KafkaEntries(bootstrap=settings.bootstrap, topic=settings.journal)
     store = RocksViews(settings.views_path)
