@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schemas import events as e
+from schemas import inputs as i
 from schemas.codec import decode
 from schemas.entry import Entry
 from schemas.errors import WordError
@@ -16,20 +17,12 @@ from streams.shell.tables import Applied
 from tests.simulation.inputs import InputTopics
 from tests.simulation.lives import Lives
 from tests.simulation.outbox import Lane, PublicTopics, Published, lane_of
-from tests.simulation.workload import CELL
+from tests.simulation.workload import CELL, Sent
 
 ANSWERS = (
     e.OperationAdmitted, e.OperationRejected, e.DuplicateObserved, e.SubmissionConflicted,
     e.InputQuarantined,
 )  # fmt: skip
-ALLOWED: dict[str, tuple[type, ...]] = {
-    "new": (e.OperationAdmitted, e.OperationRejected),
-    "repeat": (e.DuplicateObserved, e.OperationRejected, e.OperationAdmitted),
-    "conflict": (e.SubmissionConflicted, e.OperationRejected, e.OperationAdmitted),
-    "impossible": (e.OperationRejected, e.DuplicateObserved),
-    "unreadable": (e.InputQuarantined,),
-}
-"""A repeat or conflict of a key that a temporary refusal did not bind is decided anew (R188)."""
 
 
 @dataclass
@@ -45,7 +38,7 @@ class Auditor:
 
     def findings(
         self, log: Sequence[Record], inputs: InputTopics, public: PublicTopics,
-        sent: dict[Source, str],
+        sent: dict[Source, Sent],
     ) -> Iterator[str]:  # fmt: skip
         """Everything that is wrong, as sentences; nothing if all is well."""
         accepted = dict(accepted_of(log))
@@ -121,20 +114,45 @@ def _taken_once(accepted: dict[int, Entry], inputs: InputTopics) -> Iterator[str
             yield f"{len(records)} records at {place}, but {positions.get(place, 0)} were taken"
 
 
-def _answered(accepted: dict[int, Entry], sent: dict[Source, str]) -> Iterator[str]:
-    """Each submission has exactly one answer, of a kind that its class allows."""
-    answers: dict[Source, list[type]] = {}
+def _answered(accepted: dict[int, Entry], sent: dict[Source, Sent]) -> Iterator[str]:
+    """Each submission has exactly one answer, and the one that its key's history asks for."""
+    bound: dict[tuple[str, str], i.OperationSubmitted] = {}
+    unanswered = dict(sent)
     for entry in accepted.values():
         sources = [Source(r.topic, r.partition, o) for r in entry.inputs
                    for o in range(r.first, r.next)]  # fmt: skip
         for recorded in entry.events:
-            kind = type(decode(recorded.body))
-            if kind in ANSWERS and recorded.cause >= 0:
-                answers.setdefault(sources[recorded.cause], []).append(kind)
-    for source, kind_sent in sent.items():
-        found = answers.get(source, [])
-        if len(found) != 1 or found[0] not in ALLOWED[kind_sent]:
-            yield f"The {kind_sent} submission at {source} was answered by {found}"
+            event = decode(recorded.body)
+            if not isinstance(event, ANSWERS) or recorded.cause < 0:
+                continue
+            source = sources[recorded.cause]
+            asked = unanswered.pop(source, None)
+            if asked is None:
+                yield f"What came at {source} is answered twice, or was never sent"
+            elif type(event) not in _due(asked, bound):
+                yield f"{asked.kind} at {source} was answered by {type(event).__name__}"
+            elif asked.body is not None and _binds(event):
+                bound.setdefault((asked.body.tenant, asked.body.idempotency_key), asked.body)
+    for source in unanswered:
+        yield f"What came at {source} was never answered"
+
+
+def _due(asked: Sent, bound: dict[tuple[str, str], i.OperationSubmitted]) -> tuple[type, ...]:
+    """Which answers are right; what a temporary refusal did not bind is decided anew (R188)."""
+    if asked.body is None:
+        return (e.InputQuarantined,)
+    first = bound.get((asked.body.tenant, asked.body.idempotency_key))
+    if first is not None:
+        same = first == asked.body
+        return (e.DuplicateObserved, e.OperationRejected) if same else (e.SubmissionConflicted,)
+    if asked.kind == "impossible":
+        return (e.OperationRejected,)
+    return (e.OperationAdmitted, e.OperationRejected)
+
+
+def _binds(event: e.Event) -> bool:
+    refused = isinstance(event, e.OperationRejected) and event.binds_key
+    return refused or isinstance(event, e.OperationAdmitted)
 
 
 def _published(accepted: dict[int, Entry], public: PublicTopics) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import inputs as i
 from schemas.codes import Code
@@ -60,14 +60,20 @@ def _proposed(scope: str, name: str, **body: Any) -> i.ConfigProposed:
     return i.ConfigProposed(scope=scope, name=name, author="simulation", reason="begin", **body)
 
 
+class Sent(NamedTuple):
+    """What was sent, and which answers may come: new, again, other, impossible or unreadable."""
+
+    kind: str
+    body: i.OperationSubmitted | None
+
+
 class Workload:
     """Sends one thing at a time and remembers, by position, what must become of it."""
 
     def __init__(self, random: Random, faults: Faults, inputs: InputTopics) -> None:
         self._random, self._inputs = random, inputs
         self.faults = faults
-        self.sent: dict[Source, str] = {}
-        """Position of an input to its class: new, repeat, conflict, impossible, unreadable."""
+        self.sent: dict[Source, Sent] = {}
         self._known: list[i.OperationSubmitted] = []
 
     def step(self) -> None:
@@ -77,7 +83,7 @@ class Workload:
         elif drawn < 0.72 or not self._known:
             self._new("new")
         elif drawn < 0.80:
-            self._send(self._random.choice(self._known), "repeat")
+            self._send(self._random.choice(self._known), "again")
         elif drawn < 0.85:
             self._conflict()
         elif drawn < 0.90:
@@ -97,12 +103,12 @@ class Workload:
             self._known.append(submitted)
         self._send(submitted, kind)
         if self._random.random() < self.faults.repeat:
-            self._send(submitted, "impossible" if kind == "impossible" else "repeat")
+            self._send(submitted, "impossible" if kind == "impossible" else "again")
 
     def _conflict(self) -> None:
         first = self._random.choice(self._known)
         other = replace(first, prompt_tokens=Tokens(first.prompt_tokens + 1))
-        self._send(other, "conflict")
+        self._send(other, "other")
 
     def _cancel(self) -> None:
         first = self._random.choice(self._known)
@@ -115,7 +121,7 @@ class Workload:
     def _unreadable(self) -> None:
         place = Place(self._random.randrange(6), self._random.randrange(PARTITIONS))
         body = Unreadable(Code.WRONG_PARTITION, "Expected another partition")
-        self.sent[self._inputs.put(place, body)] = "unreadable"
+        self.sent[self._inputs.put(place, body)] = Sent("unreadable", None)
 
     def _send(self, submitted: i.OperationSubmitted, kind: str) -> None:
-        self.sent[self._inputs.send(submitted)] = kind
+        self.sent[self._inputs.send(submitted)] = Sent(kind, submitted)
