@@ -21,6 +21,7 @@ from schemas.journal import Entry, EntryEvent
 from schemas.topics import ENTRY_BYTES_MAX
 from streams.core.decider import CORE_VERSION, step
 from streams.core.tables import Image
+from streams.shell.alarms import Alarms
 from streams.shell.backpressure import Backpressure
 from streams.shell.clock import BrokerClock, Reading
 from streams.shell.copies import copies, runs_of
@@ -79,6 +80,7 @@ class Cell:
         self._life = Life(ports, fold, pulses=gear.pulses, inputs=gear.inputs)
         self._silence = Silence(gear.inputs, fold.state, at_ms=ports.monotonic.now_ms())
         self._backpressure = Backpressure(gear.outbox, ports.timing, published=fold.published)
+        self._alarms = Alarms(ports.watch, ports.timing)
         self._announced = False
         self._taken: Sequence[Taken] = ()
         self._reading: Reading | None = None
@@ -92,11 +94,6 @@ class Cell:
     def next_step(self) -> str:
         """The name of the step that `step` would take now."""
         return self._next.__name__
-
-    @property
-    def owes_nothing(self) -> bool:
-        """Whether every output of every entry so far is known to be out."""
-        return self._backpressure.published == self._fold.next_offset - 1
 
     def step(self) -> None:
         """Take the next of the six steps; returns within a few milliseconds.
@@ -275,20 +272,20 @@ class Cell:
 
     def _show_life(self, at_ms: int) -> None:
         stalled_ms = self._backpressure.stalled_ms(at_ms)
+        self._alarms.stalled(at_ms, stalled_ms)
         self._life.show(at_ms, self._clock.now_ms(at_ms), stalled_ms=stalled_ms)
 
     def _learn_time(self, decided: _Decided, landing: Landing, at_ms: int) -> None:
-        """Tell the clock, and whoever watches what an operator must know about it."""
-        watch, bound_ms = self._ports.watch, self._fold.state.bounds.clock_bound_ms
         jump_ms = self._clock.report(
             sent_ms=decided.sent_ms, at_ms=at_ms, append_ms=landing.append_ms
         )
-        if jump_ms > bound_ms:
-            watch.alert("broker_clock_step", f"The broker's clock moved by {jump_ms} ms")
-        if self._clock.is_deaf(at_ms):
-            watch.alert("no_quick_report", "No quick report of an append for a minute")
-        if 2 * decided.append_ms > self._ports.timing.takeover_ms:
-            watch.alert("slow_append", f"An append took {decided.append_ms} ms")
+        self._alarms.appended(
+            at_ms,
+            append_ms=decided.append_ms,
+            jump_ms=jump_ms,
+            bound_ms=self._fold.state.bounds.clock_bound_ms,
+            is_deaf=self._clock.is_deaf(at_ms),
+        )
 
     def _close_walk(self) -> None:
         if self._walk is not None:

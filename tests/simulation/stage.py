@@ -14,7 +14,7 @@ from tests.simulation.auditor import accepted_of
 from tests.simulation.clock import MILLI
 from tests.simulation.faults import Faults
 from tests.simulation.host import Host
-from tests.simulation.world import World
+from tests.simulation.world import World, owes_nothing
 
 STRANGER = OwnerId(b"stranger" * 2)
 
@@ -55,7 +55,7 @@ class Stage:
 
     def is_at_rest(self, host: Host) -> bool:
         cell = self.authority(host).cell
-        if cell is None or not cell.owes_nothing or cell.next_step != "take":
+        if cell is None or cell.next_step != "take" or not owes_nothing(self.authority(host)):
             return False
         positions = self.fold_positions(host)
         return all(

@@ -13,6 +13,7 @@ from schemas.inputs import TopicIdentity
 from schemas.journal import Entry, Pulse
 from schemas.units import Millis
 from streams.shell import genesis
+from streams.shell.authority import Authority
 from streams.shell.ports import Ports, Timing
 from streams.shell.restore import Fold
 from tests.simulation.auditor import Auditor
@@ -48,6 +49,14 @@ ENTRIES_MAX = 1_500
 
 class Broken(AssertionError):
     """The world found something that must never be."""
+
+
+def owes_nothing(authority: Authority) -> bool:
+    """Whether the owner knows of every output of every entry that it is out."""
+    cell, fold = authority.cell, authority.fold
+    if cell is None or fold is None or fold.head is None:
+        return False
+    return cell._backpressure.published == fold.head.offset
 
 
 class World:
@@ -241,7 +250,7 @@ class World:
             if authority is None or authority.cell is None or authority.fold is None:
                 continue
             if authority.fold.next_offset == len(self.journal.records):
-                return authority.cell.owes_nothing
+                return owes_nothing(authority)
         return False
 
     def _recover(self) -> None:

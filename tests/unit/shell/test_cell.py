@@ -155,6 +155,7 @@ def test_a_slow_public_partition_holds_the_loop_back_and_silences_it_in_the_end(
     assert len(stage.accepted()) <= entries + 1
     assert stage.pulses() > pulses
     stage.wait(TIMING.publish_stall_ms, stage.x)
+    assert "publish_stalled" in [name for name, _ in stage.x.watch.alerts]
     pulses = stage.pulses()
     stage.wait(100, stage.x)
     assert stage.pulses() == pulses
