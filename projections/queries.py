@@ -18,7 +18,7 @@ from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
 from .views.config import CONFIG, Config
 from .views.members import MEMBERS, Member
 from .views.operation import LISTED, OPERATIONS, Operation, Phase, listed_at
-from .views.queue import QUEUES, WAITING, Queue, Waiting
+from .views.queue import QUEUES, WAITING, Queue, Waiting, queue_of
 from .views.tenant import TENANTS, Tenant
 
 PLACE_SCAN_MAX = 1_000
@@ -95,7 +95,7 @@ class Queries:
         """Place in its queue, 1 for the next; None if it does not wait, or deep in a long queue."""
         if row.phase is not Phase.WAITING:
             return None
-        queue = join(row.tenant, row.lane, row.pool, row.domain)
+        queue = queue_of(row)
         counts: Queue | None = read(self._snapshot, QUEUES, queue)
         assert counts is not None, "Expected a queue where an operation waits"
         number = NUMBERS[WAITING.number]

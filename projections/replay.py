@@ -5,8 +5,8 @@ nothing is published, and the tables that the decider folds into are thrown away
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
 
 from schemas.ids import CellId, StateHash
 from schemas.journal import Entry, EntryEvent, InputRun, Position
@@ -93,6 +93,16 @@ class Verification:
     """Entries whose inputs retention has removed: folded, for want of anything to decide on."""
     difference: Difference | None
     """The first one; after it nothing was compared."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object."""
+        found = self.difference
+        return {
+            **asdict(self),
+            "through": None if self.through is None else str(self.through),
+            "equal": found is None,
+            "difference": None if found is None else f"{found.position}: {found.detail}",
+        }
 
 
 def verify(

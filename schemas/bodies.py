@@ -203,6 +203,7 @@ class Queue(Reply):
 
     lane: str
     pool: str
+    """The pool, or `self:<member>`, since each process of pool `self` has queues of its own."""
     domain: str
     waiting: int
     waiting_bytes: int

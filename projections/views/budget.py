@@ -124,10 +124,12 @@ def _settle(row: Use, event: e.ReservationSettled, seen: Seen, level: Level) -> 
     for dimension in level.windows:
         reserved = _amounts(held)[UNITS.index(dimension.unit)]
         actual = reserved
-        if dimension.amount == "actual" and dimension.unit == "tokens":
-            actual = reserved if event.tokens_actual is None else event.tokens_actual
+        if dimension.unit == "tokens" and event.tokens_actual is not None:
+            # Use above the reservation is an overdraft and counts everywhere (R54).
+            floor = reserved if dimension.amount == "reserved" else 0
+            actual = max(floor, event.tokens_actual)
         if dimension.instant == "completion":
-            exit_at = exit_ms(dimension, latest_ms=seen.time_ms, send_within_ms=0)
+            exit_at = exit_ms(dimension, latest_ms=seen.time_ms, send_within_ms=held.send_within_ms)
             _leave(row, dimension, exit_at, actual, seen.time_ms)
         elif actual != reserved:
             assert held.latest_arrival_ms is not None

@@ -7,8 +7,9 @@ import msgspec
 from projections.keys import join
 from projections.projection import Projection, Seen
 from schemas import events as e
+from schemas.ids import SELF_POOL
 
-from .operation import Phase
+from .operation import Operation, Phase
 
 
 class Waiting(NamedTuple):
@@ -47,16 +48,23 @@ _MOVES = (
 )
 
 
-def _place(seen: Seen) -> tuple[str, str, str, str, int, int]:
+def queue_of(facts: e.OperationAdmitted | Operation) -> bytes:
+    """The key of an operation's queue; each member of pool `self` is a queue of its own."""
+    place = f"{SELF_POOL}:{facts.member}" if facts.pool == SELF_POOL else facts.pool
+    return join(facts.tenant, facts.lane, place, facts.domain)
+
+
+def _facts(seen: Seen) -> e.OperationAdmitted | Operation:
     facts = seen.event if isinstance(seen.event, e.OperationAdmitted) else seen.operation
     assert facts is not None, f"Expected an operation for {seen.event}"
-    return facts.tenant, facts.lane, facts.pool, facts.domain, facts.sequence, facts.payload_bytes
+    return facts
 
 
 def _by_sequence(seen: Seen) -> bytes | None:
     if (seen.before is Phase.WAITING) == (seen.after is Phase.WAITING):
         return None
-    return join(*_place(seen)[:5])
+    facts = _facts(seen)
+    return queue_of(facts) + join(facts.sequence)
 
 
 def _line_up(_: Waiting, seen: Seen) -> Waiting | None:
@@ -84,7 +92,7 @@ def _by_queue(seen: Seen) -> bytes | None:
     waited, waits = seen.before is Phase.WAITING, seen.after is Phase.WAITING
     if waited == waits and not (waits and isinstance(seen.event, e.OperationDeferred)):
         return None
-    return join(*_place(seen)[:4])
+    return queue_of(_facts(seen))
 
 
 def _count(row: Queue, seen: Seen) -> Queue | None:
@@ -96,7 +104,7 @@ def _count(row: Queue, seen: Seen) -> Queue | None:
         row.deferral = None
     sign = 1 if seen.after is Phase.WAITING else -1
     row.waiting += sign
-    row.waiting_bytes += sign * _place(seen)[5]
+    row.waiting_bytes += sign * _facts(seen).payload_bytes
     return row if row.waiting else None
 
 

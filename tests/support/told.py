@@ -26,6 +26,7 @@ class ToldJournal:
         self._next = 0
         self._head = -1
         self._height = 0
+        self.epoch = 1
         self._taken: dict[tuple[int, int], int] = {}
         self._arrived = Condition()
 
@@ -50,7 +51,7 @@ class ToldJournal:
             "generation": 1,
             "previous": self._head,
             "height": self._height,
-            "epoch": 1,
+            "epoch": self.epoch,
             "owner": OWNER,
             "takeover": self._height == 0,
             "time_ms": self.time_ms,
@@ -65,6 +66,14 @@ class ToldJournal:
         if not fields:
             self._head = offset
             self._height += 1
+        return offset
+
+    def take_over(self) -> int:
+        """Another owner's first entry."""
+        self.epoch += 1
+        self._height += 1
+        offset = self.tell(height=self._height - 1, takeover=True)
+        self._head = offset
         return offset
 
     def append(self, value: bytes) -> int:

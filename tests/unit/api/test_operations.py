@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,18 +122,24 @@ def test_a_repeat_that_another_process_sent_first_is_a_repeat_too(door: Entrance
 def test_of_two_requests_at_once_with_one_key_the_second_is_told_to_come_again(
     door: Entrance,
 ) -> None:
+    headers = {
+        "Idempotency-Key": "k",
+        "Authorization": f"Bearer {door.keys['acme']}",
+        "Evenhand-Wait-Admitted": "30000",
+    }
+
     async def both() -> tuple[Any, Any]:
         async with door.client() as client:
-            request = client.build_request(
-                "POST",
-                "/v1/operations",
-                json=SUBMIT,
-                headers={"Idempotency-Key": "k", "Authorization": f"Bearer {door.keys['acme']}"},
-            )
-            return await asyncio.gather(client.send(request), client.send(request))
+            request = partial(client.post, "/v1/operations", json=SUBMIT, headers=headers)
+            waiting = asyncio.create_task(request())
+            while not door.sender.sent:
+                await asyncio.sleep(0)
+            second = await request()
+            door.journal.tell((0, Told("k").admitted()), inputs=[(0, 0, 1)])
+            return await waiting, second
 
     first, second = asyncio.run(both())
-    assert first.json()["state"] == "received"
+    assert first.json()["state"] == "admitted"
     assert (second.status_code, second.json()["code"]) == (409, "idempotency-in-progress")
     assert (second.json()["keep_key"], second.headers["Retry-After"]) == (True, "1")
     assert len(door.sender.sent) == 1
