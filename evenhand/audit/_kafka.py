@@ -45,6 +45,8 @@ class KafkaLogs:
                 "isolation.level": "read_uncommitted",
                 "auto.offset.reset": "error",
                 "fetch.queue.backoff.ms": 1,
+                # A question for an end waits behind the fetch before it, 500 ms by default.
+                "fetch.wait.max.ms": 10,
                 # A stretch is read by seeking: what lies behind it would be fetched for nothing.
                 "fetch.message.max.bytes": 1 << 20,
                 "queued.min.messages": STRETCH_MAX,
