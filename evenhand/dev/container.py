@@ -37,27 +37,16 @@ class ContainerNode:
     """A broker in a container that keeps its data over its lives, until it is discarded.
 
     The program that is started and guarded is the engine's client, attached to the container. The
-    client's end does not end the container, so the guard's last act does.
+    client's end does not end the container, so the guard's last act removes it.
     """
 
     def __init__(self, engine: str) -> None:
-        """Pull the image if needed and create the container, not yet running.
-
-        Raises:
-            Died: the engine refused; the message says why.
-            NotReady: the bound passed.
-        """
+        """Nothing happens before `start`."""
         self._engine = engine
         self._name = f"evenhand-broker-{secrets.token_hex(4)}"
         self._port = free_port()
         self._log = Path(tempfile.mkdtemp(prefix="evenhand-broker-")) / "broker.log"
         self._client: Process | None = None
-        told = settings(port=self._port, controller_port=free_port(), listen_on="0.0.0.0")  # noqa: S104 - published on loopback only
-        env = {f"KAFKA_{name.upper().replace('.', '_')}": value for name, value in told.items()}
-        env |= {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_LOG4J_ROOT_LOGLEVEL": "WARN"}
-        create = ["create", "--name", self._name, "-p", f"{LOOPBACK}:{self._port}:{self._port}"]
-        create += [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
-        run("create", [engine, *create, IMAGE], log=self._log, timeout_s=_PULL_TIMEOUT_S)
 
     @property
     def bootstrap(self) -> str:
@@ -71,17 +60,19 @@ class ContainerNode:
         return int(said.stdout)
 
     def start(self) -> None:
-        """Start and wait for the first answer.
+        """Start and wait for the first answer; the first time the image may have to be pulled.
 
         Raises:
-            Died: with the end of the broker's log.
-            NotReady: it did not answer within a minute and was killed.
+            Died: with the end of the broker's log, or with what the engine refused.
+            NotReady: it did not answer within two minutes and was killed.
         """
+        if self._client is None:
+            self._create()
         self._client = Process(
             "the broker",
             [self._engine, "start", "--attach", self._name],
             log=self._log,
-            last_act=[self._engine, "kill", self._name],
+            last_act=[self._engine, "rm", "--force", "--volumes", self._name],
         )
         try:
             self._client.wait_until(lambda: answers(self._port), "an answer", START_TIMEOUT_S)
@@ -109,6 +100,16 @@ class ContainerNode:
         """Remove the container with its data. It cannot start again then."""
         _ask(self._engine, "rm", "--force", "--volumes", self._name)
         shutil.rmtree(self._log.parent, ignore_errors=True)
+
+    def _create(self) -> None:
+        # Reachable from outside the container, but published on loopback only.
+        told = settings(port=self._port, controller_port=free_port(), listen_on="0.0.0.0")  # noqa: S104
+        env = {f"KAFKA_{name.upper().replace('.', '_')}": value for name, value in told.items()}
+        env |= {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_LOG4J_ROOT_LOGLEVEL": "WARN"}
+        create = ["create", "--name", self._name, "-p", f"{LOOPBACK}:{self._port}:{self._port}"]
+        create += [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+        engine = Path(self._engine).name
+        run(engine, [self._engine, *create, IMAGE], log=self._log, timeout_s=_PULL_TIMEOUT_S)
 
     def _end(self, *how: str) -> None:
         self.resume()  # engines differ in what a frozen container does with a signal

@@ -98,15 +98,12 @@ class JavaNode:
         self._data.mkdir(parents=True, exist_ok=True)
         self._properties = self._data / "server.properties"
         self._log = self._data / "broker.log"
-        if not self._properties.exists():
-            self._format()
-        self._port = _kept_port(self._properties)
         self._process: Process | None = None
 
     @property
     def bootstrap(self) -> str:
         """Where clients connect; the same over all lives of the data."""
-        return f"{LOOPBACK}:{self._port}"
+        return f"{LOOPBACK}:{_kept_port(self._properties)}"
 
     @property
     def pid(self) -> int:
@@ -118,16 +115,19 @@ class JavaNode:
 
         Raises:
             Died: with the end of the broker's log.
-            NotReady: it did not answer within a minute and was killed.
+            NotReady: it did not answer within two minutes and was killed.
             PortTaken: as it says; often by a broker that runs on the same data.
         """
-        if not is_free(self._port):
-            raise PortTaken(f"Expected port {self._port} for {self._data} to be free, it is not.")
+        if not self._properties.exists():
+            self._format()
+        port = _kept_port(self._properties)
+        if not is_free(port):
+            raise PortTaken(f"Expected port {port} for {self._data} to be free, it is not.")
         argv = [*self._java, HEAP, "kafka.Kafka", str(self._properties)]
         clean_up = ["rm", "-rf", str(self._data)] if self._temporary else []
         self._process = Process("the broker", argv, log=self._log, last_act=clean_up)
         try:
-            self._process.wait_until(lambda: answers(self._port), "an answer", START_TIMEOUT_S)
+            self._process.wait_until(lambda: answers(port), "an answer", START_TIMEOUT_S)
         except BaseException:
             self._process.kill()
             raise

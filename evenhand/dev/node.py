@@ -12,8 +12,8 @@ HEAP = "-Xmx512m"
 
 LOOPBACK = "127.0.0.1"
 
-START_TIMEOUT_S = 60.0
-"""3 s on an idle machine; tests share two cores."""
+START_TIMEOUT_S = 120.0
+"""3 s on an idle machine, 13 s after a kill; up to three times that where tests fill the cores."""
 
 _PORTS = range(20_000, 32_768)
 """Below what Linux and macOS give to outgoing connections: a client that tries to reach a broker
@@ -24,9 +24,6 @@ _RECORD_BYTES_MAX = 9 * 1024 * 1024
 
 _CLEANER_BYTES = 16 * 1024 * 1024
 """The default of 128 MiB would be a quarter of the heap, for a few small compacted topics."""
-
-_SESSION_MS = 3_000
-"""A killed node may come back only when its earlier life counts as gone: 9 s by default."""
 
 _ELECTION_MS = 100
 """A killed node waits once or twice this long before it votes for itself, the only voter."""
@@ -77,8 +74,6 @@ def settings(*, port: int, controller_port: int, listen_on: str = LOOPBACK) -> d
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.quorum.election.timeout.ms": str(_ELECTION_MS),
-        "broker.session.timeout.ms": str(_SESSION_MS),
-        "broker.heartbeat.interval.ms": str(_SESSION_MS // 6),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
         "message.max.bytes": str(_RECORD_BYTES_MAX),
