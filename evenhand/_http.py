@@ -32,7 +32,7 @@ class Request:
     path: str
     body: BaseModel | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    params: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str | int] = field(default_factory=dict)
     wait_s: float = 0.0
     """How long the server may wait before it answers."""
 
@@ -40,7 +40,7 @@ class Request:
         """As httpx wants it."""
         return {
             "method": self.method,
-            "url": f"/v1{self.path}",
+            "url": self.path,
             "json": self.body and self.body.model_dump(mode="json", exclude_unset=True),
             "headers": self.headers,
             "params": self.params,
@@ -56,7 +56,7 @@ def submit(submission: Submission) -> Request:
         headers[bodies.WAIT_ADMITTED] = str(wait_ms)
     return Request(
         method="POST",
-        path="/operations",
+        path="/v1/operations",
         body=submission.body,
         headers=headers,
         wait_s=(wait_ms or 0) / 1000,
@@ -66,13 +66,13 @@ def submit(submission: Submission) -> Request:
 def get(operation: str, at_least: str | None) -> Request:
     """`GET /v1/operations/{id}`."""
     headers = {} if at_least is None else {bodies.AT_LEAST: at_least}
-    return Request(method="GET", path=f"/operations/{operation}", headers=headers)
+    return Request(method="GET", path=f"/v1/operations/{operation}", headers=headers)
 
 
 def cancel(operation: str, reason: str) -> Request:
     """`POST /v1/operations/{id}:cancel`."""
     body = bodies.Cancel(reason=reason)
-    return Request(method="POST", path=f"/operations/{operation}:cancel", body=body)
+    return Request(method="POST", path=f"/v1/operations/{operation}:cancel", body=body)
 
 
 def quoted(key: str) -> str:
@@ -151,11 +151,12 @@ class HttpTransport:
     def __init__(self, url: str | None, api_key: str | None, *, retry_s: float) -> None:
         """Connects when first used; None means the environment's value."""
         self._client = httpx.Client(**_connection(url, api_key))
-        self._retry_s = retry_s
+        self.retry_s = retry_s
+        """How long a request is sent again."""
 
     def ask(self, request: Request, kind: type[M], *, retry_s: float | None = None) -> M:
         """Send until answered, at most `retry_s`; raises the last trouble."""
-        for attempt in _retrying(self._retry_s if retry_s is None else retry_s):
+        for attempt in _retrying(self.retry_s if retry_s is None else retry_s):
             with attempt, _reached():
                 return read(self._client.request(**request.arguments()), kind)
         raise AssertionError("Expected an answer or an exception")
@@ -183,11 +184,12 @@ class AsyncHttpTransport:
     def __init__(self, url: str | None, api_key: str | None, *, retry_s: float) -> None:
         """Connects when first used; None means the environment's value."""
         self._client = httpx.AsyncClient(**_connection(url, api_key))
-        self._retry_s = retry_s
+        self.retry_s = retry_s
+        """How long a request is sent again."""
 
     async def ask(self, request: Request, kind: type[M], *, retry_s: float | None = None) -> M:
         """Send until answered, at most `retry_s`; raises the last trouble."""
-        attempts: AsyncIterator[Any] = _retrying(self._retry_s if retry_s is None else retry_s)
+        attempts: AsyncIterator[Any] = _retrying(self.retry_s if retry_s is None else retry_s)
         async for attempt in attempts:
             with attempt, _reached():
                 return read(await self._client.request(**request.arguments()), kind)

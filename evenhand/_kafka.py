@@ -88,7 +88,9 @@ class KafkaSender:
         partitions(self._producer, self._names[inputs.OperationSubmitted])
 
     def send(
-        self, word: inputs.Input, reported: Callable[[KafkaError | None, Message], None] | None
+        self,
+        word: inputs.Input,
+        reported: Callable[[KafkaError | None, Message], None] | None = None,
     ) -> None:
         """Hand over; `reported` is called inside `poll` or `flush`. Blocks only on a full queue."""
         name, value, key = self._names[type(word)], codec.encode(word), topics.input_key(word)
@@ -114,66 +116,91 @@ class KafkaSender:
         self._producer.flush(0)
 
 
+class TopicReader:
+    """Events of one public topic, or of one key in it, each once, from the end as it is now."""
+
+    def __init__(self, kafka: Kafka, topic: topics.Topic, key: str | None = None) -> None:
+        """Fixes the numeric place in every partition; raises as `KafkaSender`."""
+        self._consumer = Consumer(_settings(kafka) | _CONSUMER | dict(kafka.config))
+        self._key = None if key is None else key.encode()
+        self._seen: dict[int, journal.Position] = {}
+        name = topics.full_name(kafka.prefix, ids.CellId(kafka.cell), topic)
+        count = partitions(self._consumer, name)
+        wanted = range(count) if self._key is None else (murmur2(self._key, count),)
+        try:
+            places = [self._end(TopicPartition(name, partition)) for partition in wanted]
+        except KafkaException as error:
+            raise Unreachable(f"Expected the end of {name}, but {error}") from error
+        self._consumer.assign(places)
+
+    def read(self, wait_s: float) -> Sequence[Any]:
+        """What has come, in order per partition; waits only if nothing has.
+
+        Raises:
+            LinkLost: something may have been missed.
+        """
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return ()
+        heard = [self._event(message) for message in (first, *self._consumer.consume(BATCH_MAX, 0))]
+        return [event for event in heard if event is not None]
+
+    def close(self) -> None:
+        """Let go."""
+        self._consumer.close()
+
+    def _end(self, place: TopicPartition) -> TopicPartition:
+        _, end = self._consumer.get_watermark_offsets(place, timeout=ASK_TIMEOUT_S)
+        return TopicPartition(place.topic, place.partition, end)
+
+    def _event(self, message: Message) -> Any:
+        error = message.error()
+        if error is not None:
+            return self._trouble(error)
+        if self._key is not None and message.key() != self._key:
+            return None
+        partition = cast("int", message.partition())
+        position = envelope.position_of(cast("envelope.Headers", message.headers()))
+        seen = self._seen.get(partition)
+        # A copy, or a stranger's record: neither tells anything new (requirements R166).
+        if position is None or (seen is not None and position <= seen):
+            return None
+        self._seen[partition] = position
+        try:
+            return codec.decode(message.value() or b"")
+        except errors.WordError as unknown:
+            _LOG.warning("An event that a newer owner may have written is ignored: %s", unknown)
+            return None
+
+    def _trouble(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() in _ENDS_THE_LINK:
+            raise LinkLost(f"Expected the topic to go on, but {error}")
+        _LOG.info("A topic waits: %s", error)
+
+
 class KafkaLink:
-    """A member's link: one producer, and one consumer on the partition of its inbox."""
+    """A member's link: what it says goes to the input topics, what it hears is in its inbox."""
 
     def __init__(self, kafka: Kafka, member: ids.MemberId) -> None:
         """Fixes the numeric place in the inbox; raises as `KafkaSender`."""
         self._sender = KafkaSender(kafka)
-        self._consumer = Consumer(_settings(kafka) | _CONSUMER | dict(kafka.config))
-        name = topics.full_name(kafka.prefix, ids.CellId(kafka.cell), topics.Topic.DELIVERIES)
-        self._key = member.encode()
-        partition = murmur2(self._key, partitions(self._consumer, name))
-        try:
-            _, end = self._consumer.get_watermark_offsets(
-                TopicPartition(name, partition), timeout=ASK_TIMEOUT_S
-            )
-        except KafkaException as error:
-            raise Unreachable(f"Expected the end of {name}, but {error}") from error
-        self._consumer.assign([TopicPartition(name, partition, end)])
-        self._seen: journal.Position | None = None
+        self._inbox = TopicReader(kafka, topics.Topic.DELIVERIES, member)
 
     def send(self, word: inputs.Input, durable: Callable[[], None] | None = None) -> None:
         """Hand a word over; `durable` is called inside `receive` or `close`."""
         self._sender.send(word, None if durable is None else lambda *_: durable())
 
     def receive(self, wait_s: float) -> Sequence[Any]:
-        """Deliveries to this member in order, each once (requirements R166)."""
+        """Deliveries to this member in order, each once."""
         self._sender.poll(0)
-        first = self._consumer.poll(wait_s)
-        if first is None:
-            return ()
-        heard = [self._read(message) for message in (first, *self._consumer.consume(BATCH_MAX, 0))]
-        return [event for event in heard if event is not None]
+        return self._inbox.read(wait_s)
 
     def close(self, wait_s: float) -> None:
         """Wait until every word is durable, at most `wait_s`, and let go."""
         if not self._sender.flush(wait_s):
             _LOG.warning("Some words were not confirmed in %s s and may be lost", wait_s)
             self._sender.abandon()
-        self._consumer.close()
-
-    def _read(self, message: Message) -> Any:
-        error = message.error()
-        if error is not None:
-            return self._trouble(error)
-        if message.key() != self._key:
-            return None
-        position = envelope.position_of(cast("envelope.Headers", message.headers()))
-        # A copy, or a stranger's record: neither tells anything new.
-        if position is None or (self._seen is not None and position <= self._seen):
-            return None
-        self._seen = position
-        try:
-            return codec.decode(message.value() or b"")
-        except errors.WordError as unknown:
-            _LOG.warning("A delivery that a newer owner may have written is ignored: %s", unknown)
-            return None
-
-    def _trouble(self, error: KafkaError) -> None:
-        if error.fatal() or error.code() in _ENDS_THE_LINK:
-            raise LinkLost(f"Expected the inbox to go on, but {error}")
-        _LOG.info("The inbox waits: %s", error)
+        self._inbox.close()
 
 
 def partitions(client: Producer | Consumer, name: str) -> int:

@@ -1,0 +1,30 @@
+"""Questions to the API: where it is and the key come from EVENHAND_API_URL and EVENHAND_API_KEY."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from pydantic import BaseModel
+
+from evenhand._http import HttpTransport, Request
+
+RETRY_S: Final = 10.0
+"""A person waits; a script that wants more repeats the command."""
+M = TypeVar("M", bound=BaseModel)
+
+
+@contextmanager
+def api() -> Iterator[HttpTransport]:
+    """The API as the environment names it."""
+    transport = HttpTransport(None, None, retry_s=RETRY_S)
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
+def ask(path: str, kind: type[M], **params: str | int | None) -> M:
+    """GET a path; parameters that are None are left out."""
+    given = {name: value for name, value in params.items() if value is not None}
+    with api() as transport:
+        return transport.ask(Request(method="GET", path=path, params=given), kind)

@@ -1,0 +1,86 @@
+"""`evenhand config`: change what decisions read, and show what programs were told."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api.settings import ApiSettings
+from evenhand._transport import Kafka
+from evenhand._words import events
+from evenhand.cli import configuration
+from evenhand.cli.output import Exit, OutputOption, leave, say, show
+from evenhand.cli.proposing import propose
+from streams.shell.settings import FILE_VARIABLE, Settings
+
+app = typer.Typer(
+    no_args_is_help=True, help="Configuration (decisions read it) and settings (programs do)."
+)
+
+
+@app.command("apply")
+def apply(
+    file: Annotated[Path, typer.Argument(help="TOML or JSON.", exists=True, dir_okay=False)],
+    *,
+    author: Annotated[str, typer.Option(help="Who asks.", envvar="USER")] = "operator",
+    reason: Annotated[str, typer.Option(help="Why; kept with the change.")] = "config apply",
+    wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for decisions.")] = 15.0,
+    output: OutputOption = None,
+) -> None:
+    """Propose everything that a file names, and report the owner's answer to each part.
+
+    The whole file is checked before anything is sent. Cell, domains, pools and tenants are decided
+    in this order. Exit code 3 if anything was refused.
+
+    Example:
+    evenhand config apply evenhand/dev/config.toml --reason "first set-up"
+    """
+    try:
+        said = configuration.read(file)
+    except ValueError as error:
+        leave(Exit.USAGE, f"Nothing was sent: {error}")
+    kafka = Kafka()
+    stages = configuration.stages(said, cell=kafka.cell, author=author, reason=reason)
+    answers = list(propose(kafka, stages, wait_s=wait_s))
+    show([_row(answer) for answer in answers], ("scope", "name", "answer", "version"), output)
+    refused = [one for one in answers if isinstance(one, events.ConfigRefused)]
+    for one in refused:
+        say(f"{one.scope} {one.name}: {one.detail} ({one.code})")
+    if refused:
+        raise typer.Exit(Exit.REFUSED)
+
+
+@app.command("show")
+def show_settings(*, output: OutputOption = None) -> None:
+    """Show every setting of every program, and where its value comes from.
+
+    Example:
+    evenhand config show
+    """
+    rows = {}
+    for settings in (Settings(), ApiSettings()):
+        for name in type(settings).model_fields:
+            rows[name] = {
+                "setting": f"EVENHAND_{name.upper()}",
+                "value": _text(getattr(settings, name)),
+                "origin": _origin(settings, name),
+            }
+    show(rows.values(), ("setting", "value", "origin"), output)
+
+
+def _row(answer: events.ConfigActivated | events.ConfigRefused) -> dict[str, Any]:
+    said = f"refused: {answer.code}" if isinstance(answer, events.ConfigRefused) else "activated"
+    return {"scope": answer.scope, "name": answer.name, "answer": said, "version": answer.version}
+
+
+def _origin(settings: Any, name: str) -> str:
+    if any(key.upper().startswith(f"EVENHAND_{name.upper()}") for key in os.environ):
+        return "environment"
+    if name in settings.model_fields_set:
+        return f"file {os.environ.get(FILE_VARIABLE)}"
+    return "default"
+
+
+def _text(value: Any) -> str | int | float | None:
+    return value if value is None or isinstance(value, (int, float)) else str(value)

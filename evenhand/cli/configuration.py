@@ -1,0 +1,92 @@
+"""A configuration file (TOML or JSON) and the proposals that it makes, checked before any is sent.
+
+reason = "first set-up"
+
+[domains.gpt]
+send_within_ms = 500
+[[domains.gpt.dimensions]]
+name = "tokens-60s"
+unit = "tokens"
+kind = "sliding"
+limit = 100_000
+window_ms = 60_000
+
+[pools.default]
+[tenants.acme]
+weight = 2
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+from pydantic import ConfigDict, TypeAdapter
+
+from evenhand._words import inputs
+
+Proposals = list[inputs.ConfigProposed]
+
+_WORDS = (
+    inputs.CellConfig,
+    inputs.DomainConfig,
+    inputs.PoolConfig,
+    inputs.TenantConfig,
+    inputs.TenantBudget,
+    inputs.DimensionConfig,
+)
+
+
+class _By(TypedDict):
+    author: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigFile:
+    """What a file may say; every part is optional, and what it does not name stays as it is."""
+
+    author: str | None = None
+    reason: str | None = None
+    cell: inputs.CellConfig | None = None
+    domains: dict[str, inputs.DomainConfig] = field(default_factory=dict)
+    pools: dict[str, inputs.PoolConfig] = field(default_factory=dict)
+    tenants: dict[str, inputs.TenantConfig] = field(default_factory=dict)
+
+
+for _kind in (ConfigFile, *_WORDS):
+    # Pydantic's own hook for dataclasses: a misspelt name is an error.
+    setattr(_kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010
+_FILE: TypeAdapter[ConfigFile] = TypeAdapter(ConfigFile)
+
+
+def read(path: Path) -> ConfigFile:
+    """The file, checked.
+
+    Raises:
+        ValueError: it is no TOML or JSON, or a field is wrong; the message names each.
+    """
+    text = path.read_text()
+    said: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    return _FILE.validate_python(said)
+
+
+def stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> Iterator[Proposals]:
+    """The proposals in stages: each stage may refer to what the one before activated."""
+    by = _By(author=said.author or author, reason=said.reason or reason)
+    if said.cell is not None:
+        yield [inputs.ConfigProposed(scope="cell", name=cell, cell=said.cell, **by)]
+    yield [
+        inputs.ConfigProposed(scope="domain", name=name, domain=domain, **by)
+        for name, domain in said.domains.items()
+    ]
+    yield [
+        inputs.ConfigProposed(scope="pool", name=name, pool=pool, **by)
+        for name, pool in said.pools.items()
+    ]
+    yield [
+        inputs.ConfigProposed(scope="tenant", name=name, tenant=tenant, **by)
+        for name, tenant in said.tenants.items()
+    ]

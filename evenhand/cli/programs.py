@@ -1,0 +1,103 @@
+"""The programs: a scheduler, the API, both with a broker for development, and the demo."""
+
+import signal
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from api.settings import ApiSettings
+from api.wiring import run_api
+from evenhand.cli.development import Development
+from evenhand.cli.output import Exit, leave, say
+from evenhand.dev.broker import Broker, NoBroker
+from evenhand.dev.processes import ProcessError, Processes
+from streams.shell.settings import Settings
+from streams.shell.wiring import run_scheduler
+
+
+def scheduler() -> None:
+    """Take part in one cell as owner or standby, until SIGTERM or Ctrl-C.
+
+    Example:
+    evenhand scheduler
+    """
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        leave(Exit.USAGE, str(error))
+    raise typer.Exit(run_scheduler(settings))
+
+
+def api() -> None:
+    """Answer HTTP for one cell, until SIGTERM or Ctrl-C.
+
+    Example:
+    evenhand api
+    """
+    try:
+        settings = ApiSettings()
+    except ValidationError as error:
+        leave(Exit.USAGE, str(error))
+    raise typer.Exit(run_api(settings))
+
+
+def dev(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder to go on in; without one all is gone at the end.")
+    ] = None,
+    api_port: Annotated[int, typer.Option(min=0, help="Of the API; 0 means a free one.")] = 8080,
+) -> None:
+    """Run a broker, a scheduler and the API until Ctrl-C, with a domain and a pool to try.
+
+    Addresses and keys are printed as lines for a shell. Everything ends with this command.
+
+    Example:
+    evenhand dev
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    with TemporaryDirectory(prefix="evenhand-dev-") as scratch:
+        home = data or Path(scratch)
+        home.mkdir(parents=True, exist_ok=True)
+        try:
+            with Broker(data=data and data / "broker", tell=say) as broker:
+                _develop(broker, home, api_port)
+        except (NoBroker, ProcessError) as error:
+            leave(Exit.ERROR, str(error))
+    say("Everything has been stopped.")
+
+
+def _develop(broker: Broker, home: Path, api_port: int) -> None:
+    with Processes(home / "logs") as processes:
+        development = Development(processes, broker.bootstrap, home=home, api_port=api_port)
+        development.start()
+        for line in development.shell_lines():
+            typer.echo(line)
+        sys.stdout.flush()
+        say("Ready. Ctrl-C stops everything.")
+        try:
+            while True:
+                development.stay()
+        except KeyboardInterrupt:
+            say("Stopping.")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def demo(context: typer.Context) -> None:
+    """Play ten minutes of real traffic, kill the owner in the middle, and judge what happened.
+
+    Example:
+    evenhand demo
+    """
+    from evenhand.dev.demo import main  # noqa: PLC0415 - only the demo needs the traces
+
+    raise typer.Exit(main(context.args))
