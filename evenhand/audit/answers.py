@@ -37,7 +37,7 @@ class Answers:
         self._config = config
         self._book = book
         self._answered: set[int] = set()
-        self.counts: Counter[str] = Counter(dict.fromkeys(ANSWERS.values(), 0))
+        self.counts: Counter[str] = Counter()
 
     def handlers(self) -> dict[type, Callable[[Any], None]]:
         """What to call for which event."""
@@ -142,7 +142,8 @@ class Answers:
         if asked is None or _place(asked) != f"{event.topic}:{event.partition}:{event.offset}":
             self._found(f"Expected the quarantined input as cause, not {self._cursor.cause}")
             return
-        self.counts["quarantined"] += asked.topic is Topic.SUBMISSIONS
+        if asked.topic is Topic.SUBMISSIONS:
+            self.counts["quarantined"] += 1
         self._once(asked)
         if asked.word is not None and asked.topic is Topic.SUBMISSIONS:
             self._found(f"Expected {_place(asked)} decided: it can be read")

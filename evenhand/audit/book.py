@@ -94,7 +94,7 @@ class Book:
         self.open: dict[Key, Reservation] = {}
         self.touched: dict[Key, Reservation] = {}
         """Reservations that ended or closed in this entry."""
-        self.closed = Counter({"settled": 0, "released": 0, "expired": 0})
+        self.closed: Counter[str] = Counter()
         self.forgotten: Counter[str] = Counter()
         """Terminal operations that the owner no longer remembers."""
 

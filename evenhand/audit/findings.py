@@ -37,7 +37,7 @@ class Findings:
     """Records on the journal that the chain rule refuses; no fault of the owner's."""
     events: int
     submissions: Mapping[str, int]
-    """How the submissions taken were answered."""
+    """How the submissions taken were answered; what did not happen is not named, here and below."""
     operations: Mapping[str, int]
     """In which states the admitted operations are at the end."""
     reservations: Mapping[str, int]

@@ -9,8 +9,6 @@ from tests.support import core as c
 from tests.support.logs import CELL, partition_of
 from tests.support.recorded import RecordedCore
 
-pytestmark = pytest.mark.contract
-
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_audit_finds_nothing_in_what_the_core_decides(seed: int) -> None:

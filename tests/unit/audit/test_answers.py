@@ -1,15 +1,11 @@
 """Defects in entries, answers and lives: each is named at its position."""
 
-import pytest
-
 from schemas.entry import InputRun
 from schemas.topics import Topic
 from tests.support.history import History
 from tests.support.logs import PARTITIONS, partition_of
 from tests.support.plants import Plant, Plants, judge, started
 from tests.support.words import e, i
-
-pytestmark = pytest.mark.unit
 
 plants = Plants()
 

@@ -9,8 +9,6 @@ from tests.support.history import History
 from tests.support.plants import Plant, Plants, judge, started
 from tests.support.words import i
 
-pytestmark = pytest.mark.unit
-
 plants = Plants()
 
 ONE = i.DimensionConfig(name="r", unit="requests", kind="sliding", limit=1, window_ms=1_000)

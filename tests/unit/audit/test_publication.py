@@ -11,8 +11,6 @@ from tests.support.logs import PARTITIONS, partition_of
 from tests.support.plants import Plant, Plants, judge, started
 from tests.support.words import e
 
-pytestmark = pytest.mark.unit
-
 plants = Plants()
 
 

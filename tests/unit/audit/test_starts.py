@@ -1,13 +1,9 @@
 """Defects in starts, settlements and configuration: each is named at its position."""
 
-import pytest
-
 from tests.support.budget import DOMAIN
 from tests.support.history import History
 from tests.support.plants import Plant, Plants, granted, judge, started
 from tests.support.words import e, i
-
-pytestmark = pytest.mark.unit
 
 plants = Plants()
 

@@ -21,8 +21,6 @@ from tests.support import core as c
 from tests.support.logs import CELL, Logs
 from tests.support.recorded import RecordedCore
 
-pytestmark = pytest.mark.unit
-
 
 class Entries:
     """`Entries` in memory."""
