@@ -19,7 +19,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from schemas.bodies import Name, Role
+from schemas.bodies import Role
+from schemas.body import Name
 from schemas.ids import TenantId, UserId
 
 SECRET_BYTES = 32

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from schemas.bodies import Problem
+from schemas.problems import Problem
 
 from .problems import MEDIA_TYPE
 

@@ -6,7 +6,7 @@ from typing import Any
 import http_sf
 
 from projections.views.operation import Operation, Phase
-from schemas.bodies import NAME_CHARS_MAX
+from schemas.body import NAME_CHARS_MAX
 from schemas.codes import Code
 
 from .ports import Sent

@@ -11,8 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from schemas.bodies import IDEMPOTENCY_KEY, POSITION, FieldProblem, Problem
+from schemas.bodies import IDEMPOTENCY_KEY, POSITION
 from schemas.codes import CODES, Code
+from schemas.problems import FieldProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:evenhand:problem:"

@@ -1,5 +1,7 @@
 """From rows of the views to the bodies that users read."""
 
+from datetime import datetime
+
 from projections.queries import LevelAnswer, Queries, QueueAnswer
 from projections.views.members import Member as MemberRow
 from projections.views.operation import Operation as OperationRow
@@ -11,7 +13,7 @@ from schemas.inputs import TenantConfig
 from .problems import instant
 
 
-def _at(at_ms: int | None) -> b.Instant | None:
+def _at(at_ms: int | None) -> datetime | None:
     return None if at_ms is None else instant(at_ms)
 
 

@@ -10,6 +10,7 @@ from schemas.digest import payload_digest
 from schemas.ids import DomainId, MemberId, OperationId, PoolId, operation_id
 from schemas.inputs import OperationSubmitted
 from schemas.journal import Position
+from schemas.problems import BudgetProblem
 from schemas.topics import Topic
 from schemas.units import Millis, Tokens
 
@@ -142,7 +143,7 @@ def _refusal(
     if replayed:
         headers[b.REPLAYED] = "true"
     if row.level is not None or row.dimension is not None:
-        fields["budget"] = b.BudgetProblem(
+        fields["budget"] = BudgetProblem(
             domain=word.domain, level=row.level, dimension=row.dimension
         )
     return Refused(

@@ -12,7 +12,7 @@ import stamina
 from pydantic import BaseModel, ValidationError
 
 from evenhand._transport import Submission
-from evenhand._words import bodies, codes
+from evenhand._words import bodies, codes, problems
 from evenhand.errors import EvenhandError, Unreachable, kind_of
 
 ANSWER_WAIT_S: Final = 10.0
@@ -94,7 +94,7 @@ def read(response: httpx.Response, kind: type[M]) -> M:
     after = response.headers.get("Retry-After", "")
     retry_after_s = float(after) if after.isdigit() else None
     try:
-        problem = bodies.Problem.model_validate_json(response.content)
+        problem = problems.Problem.model_validate_json(response.content)
     except ValidationError:
         told = f"Expected an answer of Evenhand, but got status {response.status_code}"
         # A proxy on the way; its 502, 503 and 504 say that nobody was reached.

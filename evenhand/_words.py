@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ids,
         inputs,
         journal,
+        problems,
         topics,
         units,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "ids",
     "inputs",
     "journal",
+    "problems",
     "topics",
     "units",
 ]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
-from evenhand._words import bodies, codes
+from evenhand._words import codes, problems
 
 Code = codes.Code
 
@@ -20,7 +20,7 @@ class EvenhandError(Exception):
         operation: str | None = None,
         retry_at: datetime | None = None,
         retry_after_s: float | None = None,
-        budget: bodies.BudgetProblem | None = None,
+        budget: problems.BudgetProblem | None = None,
     ) -> None:
         """Without a detail the message is the class's own sentence.
 

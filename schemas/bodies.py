@@ -1,28 +1,19 @@
 """What the HTTP interface takes and gives, as API and SDK both read it."""
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import Field
 
-from .codes import Code
-
-COUNT_MAX = 2**53 - 1
-"""The largest integer that every JSON reader keeps exact (RFC 8259 section 6)."""
-NAME_CHARS_MAX = 200
-REFERENCE_CHARS_MAX = 65_536
-"""Far above any cell's own bound, which refuses with a code that says so."""
-
-
-def _rfc3339(instant: datetime) -> str:
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-Instant = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
-"""RFC 3339 in UTC with milliseconds."""
-Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX)]
-Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+from .body import (
+    NAME_CHARS_MAX,
+    REFERENCE_CHARS_MAX,
+    Count,
+    Instant,
+    Name,
+    Reply,
+    Request,
+)
 
 
 class Role(StrEnum):
@@ -50,18 +41,6 @@ class State(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
     REJECTED = "rejected"
-
-
-class Request(BaseModel):
-    """A body that users send: unknown fields are refused, so that a misspelt one is noticed."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Reply(BaseModel):
-    """A body that users get: readers ignore fields that they do not know."""
-
-    model_config = ConfigDict(extra="ignore")
 
 
 class Submit(Request):
@@ -302,41 +281,6 @@ class Readiness(Reply):
     """Journal offset after the last record read."""
     end: int | None = None
     """The end of the journal as seen at start; null until the broker has answered."""
-
-
-class BudgetProblem(Reply):
-    """The budget that refused."""
-
-    domain: str
-    level: str | None = None
-    dimension: str | None = None
-
-
-class FieldProblem(Reply):
-    """One field that was not taken."""
-
-    field: str
-    reason: str
-
-
-class Problem(Reply):
-    """RFC 9457, `application/problem+json`."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: Code
-    keep_key: bool | None = None
-    """True: send the same idempotency key again. False: this answer is bound to the key."""
-    operation: str | None = None
-    tenant: str | None = None
-    budget: BudgetProblem | None = None
-    retry_at: Instant | None = None
-    confidence: Literal["locally_measured", "unknown"] | None = None
-    """How `retry_at` is known; `unknown` beside null means: probe again."""
-    errors: list[FieldProblem] | None = None
 
 
 POSITION = "Evenhand-Position"

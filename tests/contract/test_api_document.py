@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from schemas.bodies import Problem
 from schemas.codes import CODES
+from schemas.problems import Problem
 from tests.support.door import Entrance, entrance
 from tests.support.told import Told
 

@@ -45,12 +45,14 @@ class DecidingSender:
         self.owner: Owner | None = None
         self.broken = False
         self.sent: list[Any] = []
+        self.wrote = asyncio.Event()
         self._next: dict[Topic, int] = {}
 
     async def send(self, topic: Topic, word: Input) -> Sent:
         if self.broken:
             raise NotWritten("no confirmation came")
         self.sent.append(word)
+        self.wrote.set()
         offset = self._next.get(topic, 0)
         self._next[topic] = offset + 1
         if self.owner is not None:

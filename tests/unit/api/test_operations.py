@@ -132,8 +132,7 @@ def test_of_two_requests_at_once_with_one_key_the_second_is_told_to_come_again(
         async with door.client() as client:
             request = partial(client.post, "/v1/operations", json=SUBMIT, headers=headers)
             waiting = asyncio.create_task(request())
-            while not door.sender.sent:
-                await asyncio.sleep(0)
+            await door.sender.wrote.wait()
             second = await request()
             door.journal.tell((0, Told("k").admitted()), inputs=[(0, 0, 1)])
             return await waiting, second
