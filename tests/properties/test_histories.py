@@ -1,4 +1,4 @@
-"""Laws of all histories: replay equals live, repeats decide nothing, budgets hold, work is found."""
+"""Laws of all histories: replay equals live, repeats decide nothing, budgets hold."""
 
 from random import Random
 
