@@ -1,0 +1,239 @@
+"""The rules of the double: a small cell in memory, decided under one lock."""
+
+from collections import deque
+from queue import SimpleQueue
+from threading import RLock
+from typing import Any, Final
+
+from evenhand._attempt import Outcome
+from evenhand._fake_rows import Bounds, Inbox, Member, Row, grant, names
+from evenhand._intent import operation_of
+from evenhand._words import bodies, codes, digest, events, ids, inputs, units
+from evenhand.errors import (
+    DeadlineMissing,
+    EvenhandError,
+    IdempotencyMismatch,
+    OutputCeilingMissing,
+    TenantQueueFull,
+    UnknownDomain,
+    UnknownPool,
+)
+
+_ENDS: Final = {
+    Outcome.SUCCESS: bodies.State.SUCCEEDED,
+    Outcome.TERMINAL: bodies.State.FAILED,
+    Outcome.POLICY_DENIED: bodies.State.FAILED,
+    Outcome.CANCELLED: bodies.State.CANCELLED,
+}
+_OVER: Final = {*_ENDS.values(), bodies.State.EXPIRED, bodies.State.REJECTED}
+
+
+class FakeCell:
+    """Takes words, tells members, and knows every operation."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._rows: dict[ids.OperationId, Row] = {}
+        self._order: deque[ids.OperationId] = deque()
+        self._members: dict[ids.MemberId, Member] = {}
+        self._inboxes: dict[ids.MemberId, Inbox] = {}
+        self._lock = RLock()
+
+    def inbox(self, member: ids.MemberId) -> Inbox:
+        """Where the member hears; the same over all its lives."""
+        with self._lock:
+            return self._inboxes.setdefault(member, SimpleQueue())
+
+    def row(self, operation: ids.OperationId) -> Row | None:
+        """What is known of an operation."""
+        return self._rows.get(operation)
+
+    def submit(self, word: inputs.OperationSubmitted) -> Row:
+        """The operation of a submission, new or known; raises what refuses it."""
+        with self._lock:
+            row = self._submit(word)
+            self._dispatch()
+            return row
+
+    def take(self, word: inputs.Input) -> None:
+        """Decide one word, and grant what can be granted then."""
+        with self._lock:
+            match word:
+                case inputs.OperationSubmitted():
+                    self._tell_submitter(word)
+                case inputs.CancellationRequested():
+                    self._cancel(word.operation)
+                case inputs.JoinRequested():
+                    self._join(word)
+                case inputs.LeaveAnnounced():
+                    self._leave(word)
+                case inputs.StartRequested():
+                    self._start(word)
+                case inputs.ResultReported():
+                    self._end(word)
+                case _:
+                    pass  # heartbeats, send reports and configuration change nothing here
+            self._dispatch()
+
+    def _submit(self, word: inputs.OperationSubmitted) -> Row:
+        """The operation of a submission, new or known; raises what refuses it."""
+        operation = operation_of(word)
+        known = self._rows.get(operation)
+        if known is not None:
+            if digest.payload_digest(known.word) != digest.payload_digest(word):
+                raise IdempotencyMismatch(operation=operation.hex())
+            return known
+        refused = self._refusal(word)
+        if refused is not None:
+            raise refused("Expected otherwise by the fake cell", operation=operation.hex())
+        self._rows[operation] = Row(word)
+        self._order.append(operation)
+        return self._rows[operation]
+
+    def _refusal(self, word: inputs.OperationSubmitted) -> type[EvenhandError] | None:
+        if word.pool not in (*self._bounds.pools, ids.SELF_POOL):
+            return UnknownPool
+        if word.domain not in self._bounds.domains:
+            return UnknownDomain
+        if word.output_tokens_max is None:
+            return OutputCeilingMissing
+        if word.start_within_ms is None and word.deadline_ms is None:
+            return DeadlineMissing
+        waiting = (self._rows[one] for one in self._order)
+        if sum(row.word.tenant == word.tenant for row in waiting) >= self._bounds.waiting_max:
+            return TenantQueueFull
+        return None
+
+    def _tell_submitter(self, word: inputs.OperationSubmitted) -> None:
+        operation, member = operation_of(word), word.member
+        known = self._rows.get(operation)
+        about: Any = None
+        try:
+            self._submit(word)
+        except IdempotencyMismatch:
+            about = events.SubmissionConflicted(
+                tenant=word.tenant, operation=operation, member=member
+            )
+        except EvenhandError as error:
+            about = events.OperationRejected(
+                tenant=word.tenant,
+                operation=operation,
+                code=error.code or codes.Code.INTERNAL,
+                detail=str(error),
+                binds_key=not error.keep_key,
+                member=member,
+            )
+        if about is None and known is not None:
+            about = events.DuplicateObserved(
+                tenant=word.tenant, operation=operation, state=known.state, member=member
+            )
+        if about is not None and member is not None:
+            self._inboxes[member].put(about)
+
+    def _cancel(self, operation: ids.OperationId) -> None:
+        row = self._rows.get(operation)
+        if row is None or row.state in _OVER:
+            return
+        row.cancel_requested = True
+        if row.state is bodies.State.STARTED and row.grant is not None:
+            self._tell(events.CancelSignalled(**names(row.grant), cause="cancelled"))
+            return
+        if row.grant is not None:
+            self._tell(events.GrantRevoked(**names(row.grant), reason="cancelled"))
+        self._close(operation, row, bodies.State.CANCELLED)
+        member = row.word.member
+        if member is not None:
+            word = row.word
+            self._inboxes[member].put(
+                events.OperationCancelled(
+                    tenant=word.tenant, operation=operation, reason="", member=member
+                )
+            )
+
+    def _join(self, word: inputs.JoinRequested) -> None:
+        life: Any = {"member": word.member, "member_epoch": word.member_epoch}
+        if word.pool not in (*self._bounds.pools, ids.SELF_POOL):
+            self._inboxes[word.member].put(events.JoinRefused(**life, code=codes.Code.UNKNOWN_POOL))
+            return
+        inbox = self._inboxes[word.member]
+        self._members[word.member] = Member(word.member_epoch, word.pool, word.places, inbox)
+        inbox.put(
+            events.MemberSlotGranted(
+                **life, pool=word.pool, places=word.places, join_by_ms=units.Millis(0)
+            )
+        )
+
+    def _leave(self, word: inputs.LeaveAnnounced) -> None:
+        member = self._members.get(word.member)
+        if member is None or member.epoch != word.member_epoch:
+            return
+        member.draining = True
+        for operation, row in self._rows.items():
+            held = row.grant
+            if row.state is bodies.State.GRANTED and held and held.member == word.member:
+                self._tell(events.GrantRevoked(**names(held), reason="member_left"))
+                self._wait_again(operation, row)
+
+    def _start(self, word: inputs.StartRequested) -> None:
+        row = self._rows.get(word.operation)
+        named = names(word)
+        if row is None or row.state is not bodies.State.GRANTED or row.epoch != word.epoch:
+            self._tell(events.StartRefused(**named, code=codes.Code.START_REFUSED))
+            return
+        row.state = bodies.State.STARTED
+        self._tell(
+            events.StartAccepted(
+                **named,
+                send_within_ms=units.Millis(self._bounds.send_within_ms),
+                latest_arrival_ms=units.Millis(0),
+            )
+        )
+
+    def _end(self, word: inputs.ResultReported) -> None:
+        row = self._rows.get(word.operation)
+        if row is None or row.state is not bodies.State.STARTED or row.epoch != word.epoch:
+            return
+        row.result = word
+        if word.outcome != Outcome.NOT_SENT:
+            self._close(word.operation, row, _ENDS[Outcome(word.outcome)])
+        elif row.cancel_requested:
+            self._close(word.operation, row, bodies.State.CANCELLED)
+        else:
+            self._wait_again(word.operation, row)
+
+    def _wait_again(self, operation: ids.OperationId, row: Row) -> None:
+        row.state, row.grant = bodies.State.WAITING, None
+        self._order.appendleft(operation)
+
+    def _close(self, operation: ids.OperationId, row: Row, state: bodies.State) -> None:
+        row.state = state
+        if operation in self._order:
+            self._order.remove(operation)
+
+    def _dispatch(self) -> None:
+        held = {bodies.State.GRANTED, bodies.State.STARTED}
+        running = [row.grant for row in self._rows.values() if row.state in held and row.grant]
+        for operation in list(self._order):
+            row = self._rows[operation]
+            member = self._free(row.word, running)
+            if member is None or len(running) >= self._bounds.slots:
+                continue
+            self._order.remove(operation)
+            row.epoch += 1
+            row.state = bodies.State.GRANTED
+            row.grant = grant(operation, row, member, self._members[member], self._bounds)
+            running.append(row.grant)
+            self._tell(row.grant)
+
+    def _free(
+        self, word: inputs.OperationSubmitted, running: list[events.GrantIssued]
+    ) -> ids.MemberId | None:
+        for name, member in self._members.items():
+            mine = word.member in (None, name) and member.pool == word.pool
+            busy = sum(one.member == name for one in running)
+            if mine and not member.draining and busy < member.places:
+                return name
+        return None
+
+    def _tell(self, event: Any) -> None:
+        self._inboxes[event.member].put(event)

@@ -1,0 +1,97 @@
+"""What the double remembers of members and operations, and what it says of an attempt."""
+
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
+
+from evenhand._attempt import Names
+from evenhand._words import bodies, events, ids, inputs, units
+
+Inbox = SimpleQueue[Any]
+
+
+@dataclass(slots=True)
+class Member:
+    """One process that joined."""
+
+    epoch: ids.MemberEpoch
+    pool: ids.PoolId
+    places: int
+    inbox: Inbox
+    draining: bool = False
+
+
+@dataclass(slots=True)
+class Row:
+    """One operation."""
+
+    word: inputs.OperationSubmitted
+    state: bodies.State = bodies.State.WAITING
+    grant: events.GrantIssued | None = None
+    epoch: int = 0
+    result: inputs.ResultReported | None = None
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the cell allows."""
+
+    domains: tuple[str, ...]
+    pools: tuple[str, ...]
+    slots: int
+    waiting_max: int
+    send_within_ms: int
+
+
+def names(named: Any) -> Names:
+    """What names the attempt in every word about it."""
+    return {
+        "tenant": named.tenant,
+        "operation": named.operation,
+        "incarnation": named.incarnation,
+        "attempt": named.attempt,
+        "epoch": named.epoch,
+        "member": named.member,
+        "member_epoch": named.member_epoch,
+    }
+
+
+def grant(
+    operation: ids.OperationId, row: Row, name: ids.MemberId, member: Member, bounds: Bounds
+) -> events.GrantIssued:
+    """The grant of the row's newest attempt to a member."""
+    word = row.word
+    ceiling = word.output_tokens_max or units.Tokens(0)
+    return events.GrantIssued(
+        tenant=word.tenant,
+        operation=operation,
+        incarnation=1,
+        attempt=row.epoch,
+        epoch=row.epoch,
+        member=name,
+        member_epoch=member.epoch,
+        claim_by_ms=units.Millis(0),
+        user=word.user,
+        pool=word.pool,
+        domain=word.domain,
+        lane=word.lane,
+        tier=word.tier,
+        connection=word.connection,
+        effect=word.effect,
+        payload_bytes=word.payload_bytes,
+        payload_ref=word.payload_ref,
+        prompt_tokens=word.prompt_tokens,
+        output_tokens_max=ceiling,
+        deadline_ms=units.Millis(0),
+        send_within_ms=units.Millis(bounds.send_within_ms),
+        report_send=True,
+        requests=units.Requests(1),
+        tokens=units.Tokens(word.prompt_tokens + ceiling),
+        slots=units.Slots(1),
+        cost_ns=units.Nanos(0),
+        weight=1,
+        lift=0,
+        config_version=1,
+        authority_epoch=1,
+    )
