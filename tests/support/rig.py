@@ -1,5 +1,6 @@
 """Real scheduler processes around one cell, a worker played by the test, and who judges them."""
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,8 +23,9 @@ from schemas.journal import Position
 from schemas.topics import Topic
 from schemas.units import Millis, Tokens
 from streams.shell.settings import Settings
+from streams.shell.wiring import HALTED
 from tests.support.asked import DOMAIN, POOL, heartbeat, join, result, start, submission
-from tests.support.kafka import Log, until
+from tests.support.kafka import DEADLINE_S, Log, until
 
 LONG_MS = Millis(600_000)
 """Members of a test do not age: what a silent member loses has tests of its own."""
@@ -76,6 +78,8 @@ class Worker:
         self.refused: list[e.StartRefused] = []
         self.holds = False
         """Whether it keeps results back, as a long job does."""
+        self.asks_twice = False
+        """Whether it sends every start request a second time."""
         self.is_member = False
         self._attempts: dict[OperationId, e.GrantIssued] = {}
         log.send(Topic.MEMBERS, join(name, places=places))
@@ -89,7 +93,8 @@ class Worker:
                 case e.GrantIssued() if word.member == self.name:
                     self.granted.append(word)
                     self._attempts[word.operation] = word
-                    self.ask(word)
+                    for _ in range(1 + self.asks_twice):
+                        self.ask(word)
                 case e.StartAccepted() if word.member == self.name:
                     self.calls.append(word.operation)
                     if not self.holds:
@@ -106,6 +111,13 @@ class Worker:
         grant = self._attempts[operation]
         used = {"prompt_tokens": Tokens(100), "output_tokens": Tokens(5)}
         self._log.send(Topic.RESULTS, result(grant.tenant, **_attempt(grant), **used))
+
+
+def _role(process: Process) -> str | None:
+    lines = process.log.read_text().splitlines() if process.log.exists() else ()
+    told = [json.loads(line) for line in lines if line.startswith("{")]
+    roles = [line["role"] for line in told if line.get("event") == "role"]
+    return roles[-1] if roles else None
 
 
 def _attempt(grant: e.GrantIssued) -> dict[str, Any]:
@@ -138,6 +150,16 @@ class Rig:
         }
         name = f"scheduler-{self._started}-{data}"
         return self._processes.start(name, [sys.executable, "-m", module], env=env)
+
+    def until_role(self, process: Process, *roles: str) -> None:
+        """The role that it last wrote to its log is one of these."""
+        until(lambda: _role(process) in roles, f"{process.name} to be {roles}")
+
+    def until_halted(self, process: Process, why: str) -> None:
+        """It ends by itself with the exit code of a halt, and says why."""
+        until(lambda: not process.alive, f"{process.name} to halt")
+        assert process.exit_code == HALTED, process.tail()
+        assert why in process.tail(), process.tail()
 
     def tables(self, data: str = "a") -> Path:
         """Where that scheduler keeps its rows."""
@@ -177,7 +199,13 @@ class Rig:
             Topic.SUBMISSIONS, *(submission(tenant, n) for n in range(first, first + count))
         )
 
-    def until(self, probe: Callable[[], bool], what: str, *workers: Worker) -> None:
+    def until(
+        self,
+        probe: Callable[[], bool],
+        what: str,
+        *workers: Worker,
+        timeout_s: float = DEADLINE_S,
+    ) -> None:
         """Wait while the workers do their work."""
 
         def stepped() -> bool:
@@ -185,7 +213,7 @@ class Rig:
                 worker.step()
             return probe()
 
-        until(stepped, what)
+        until(stepped, what, timeout_s)
 
     def until_settled(self, count: int, *workers: Worker) -> None:
         """So many operations have their settlement, each one only."""

@@ -1,0 +1,100 @@
+"""One cell on a real broker: bad input, greedy members and patient ones."""
+
+from schemas import events as e
+from schemas.codec import encode
+from schemas.codes import Code
+from schemas.topics import Topic
+from streams.shell.settings import Settings
+from streams.shell.wiring import apply_topics
+from tests.support.asked import submission
+from tests.support.kafka import PARTITIONS, Log
+from tests.support.rig import Rig, Tail, Worker
+
+
+def test_one_grant_goes_through_the_real_thing(rig: Rig) -> None:
+    rig.scheduler()
+    rig.configure()
+    worker = Worker(rig.log)
+    rig.submit(1)
+    rig.until_settled(1, worker)
+    assert len(worker.calls) == 1
+    found = rig.judged()
+    assert found.reservations == {**dict.fromkeys(found.reservations, 0), "settled": 1}
+
+
+def test_bad_input_is_quarantined_with_its_reason_and_blocks_nothing(rig: Rig, log: Log) -> None:
+    rig.scheduler()
+    rig.configure()
+    good = submission("t1", "bad")
+    ((home, _),) = log.send(Topic.SUBMISSIONS, submission("t1", 0))
+    truncated = encode(good)[:-1]
+    bad = [
+        (log.send(Topic.SUBMISSIONS, key="t1", raw=b"\xc3\x01 unknown"), Code.UNKNOWN_SCHEMA),
+        (log.send(Topic.SUBMISSIONS, key="t1", raw=truncated), Code.MALFORMED),
+        (log.send(Topic.SUBMISSIONS, good, key="t2"), Code.KEY_MISMATCH),
+        (
+            log.send(Topic.SUBMISSIONS, good, partition=(home + 1) % PARTITIONS),
+            Code.WRONG_PARTITION,
+        ),
+        (log.send(Topic.SUBMISSIONS, good, key="", partition=0), Code.EMPTY_KEY),
+    ]
+    worker = Worker(log)
+    rig.submit(2, first=1)
+    rig.until_settled(3, worker)
+    quarantine, found = Tail(log, Topic.QUARANTINE), list[e.InputQuarantined]()
+
+    def all_there() -> bool:
+        found.extend(quarantine.new())
+        return len(found) >= len(bad)
+
+    rig.until(all_there, "five quarantined inputs")
+    quarantine.close()
+    assert {(q.topic, q.partition, q.offset): q.code for q in found} == {
+        (Topic.SUBMISSIONS, *places[0]): code for places, code in bad
+    }
+    assert rig.judged().submissions["quarantined"] == len(bad)
+
+
+def test_two_starts_for_one_grant_give_one_call(rig: Rig) -> None:
+    rig.scheduler()
+    rig.configure()
+    worker = Worker(rig.log)
+    worker.asks_twice = True
+    rig.submit(3)
+    rig.until_settled(3, worker)
+    assert len(worker.calls) == len(set(worker.calls)) == 3
+    rig.judged()
+
+
+def test_a_member_with_one_place_and_a_long_job_gets_no_second_delivery(rig: Rig) -> None:
+    rig.scheduler()
+    rig.configure()
+    worker = Worker(rig.log, places=1)
+    worker.holds = True
+    rig.submit(51)
+    decisions, admitted = Tail(rig.log, Topic.DECISIONS), set[bytes]()
+
+    def all_admitted() -> bool:
+        admitted.update(
+            event.operation for event in decisions.new() if isinstance(event, e.OperationAdmitted)
+        )
+        return len(admitted) == 51 and len(worker.calls) == 1
+
+    rig.until(all_admitted, "51 admitted operations and one call", worker)
+    decisions.close()
+    for job in range(1, 4):
+        assert len(worker.granted) == len(worker.calls) == job
+        worker.finish(worker.calls[-1])
+        rig.until(lambda: len(worker.calls) == len(worker.granted) > job, "a call", worker)  # noqa: B023
+    worker.holds = False
+    worker.finish(worker.calls[-1])
+    rig.until_settled(51, worker)
+    assert rig.judged().reservations["settled"] == 51
+
+
+def test_beginning_a_cell_twice_checks_it_and_changes_nothing(rig: Rig, begun: Settings) -> None:
+    rig.scheduler()
+    rig.configure()
+    before = rig.log.read(Topic.JOURNAL)[0]
+    assert not apply_topics(begun)
+    assert rig.log.read(Topic.JOURNAL)[0] == before
