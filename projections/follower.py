@@ -13,12 +13,13 @@ from hashlib import sha256
 from typing import Any
 
 from schemas import registry
-from schemas.codec import HEADER_BYTES, decode, decode_as
+from schemas.codec import HEADER_BYTES, decode
 from schemas.errors import WordError
 from schemas.events import ConfigActivated
 from schemas.ids import CellId
 from schemas.journal import Chain, Entry, InputRun, Position
 
+from .accepted import entry_in
 from .catalogue import PROJECTIONS, VERSIONS
 from .ports import Entries, EntryUnreadable, JournalReplaced, Mark, Record, ViewStore
 from .projection import Projection, Seen, Source
@@ -115,11 +116,12 @@ class Follower:
             if self._unproved is not None:
                 self._prove(record, self._unproved)
                 continue
+            entry = entry_in(record)
+            if entry is None or not self._chain.accept(record.offset, entry):
+                continue
             try:
-                entry = decode_as(Entry, record.value)
-                if self._chain.accept(record.offset, entry):
-                    self._show(record.offset, entry)
-                    self._head = (record, entry)
+                self._show(record.offset, entry)
+                self._head = (record, entry)
             except WordError as error:
                 raise EntryUnreadable(f"Journal offset {record.offset}: {error}") from error
         if self._head is not None:  # else only noise: there is nothing to write

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from schemas.envelope import Headers
 from schemas.ids import CellId
-from schemas.topics import Topic, full_name
+from schemas.topics import OUTPUT_TOPICS, Topic, full_name
 
 from .logs import LogTrimmed, Record
 
@@ -103,7 +103,7 @@ class KafkaLogs:
             if message is None:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
             for each in (message, *self._consumer.consume(limit - len(found) - 1, 0)):
-                record = _record(each)
+                record = _record(each, headers=topic in OUTPUT_TOPICS)
                 if record is None:
                     return found
                 found.append(record)
@@ -115,8 +115,11 @@ class KafkaLogs:
         return start, end
 
 
-def _record(message: Message) -> Record | None:
-    """The record in a message; None for the end of the partition."""
+def _record(message: Message, *, headers: bool) -> Record | None:
+    """The record in a message; None for the end of the partition.
+
+    Reading headers costs as much as all the rest of a record, and only public records need them.
+    """
     error = message.error()
     if error is not None:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
@@ -126,4 +129,5 @@ def _record(message: Message) -> Record | None:
         raise KafkaException(error)
     offset, key, value = message.offset(), message.key(), message.value()
     assert offset is not None, "Expected a consumed record to have an offset"
-    return Record(offset, key, value, cast("Headers | None", message.headers()))
+    found = cast("Headers | None", message.headers()) if headers else None
+    return Record(offset, key, value, found)

@@ -114,6 +114,16 @@ def test_noise_changes_nothing(journal: ToldJournal, tmp_path: Path, lie: dict[s
     store.close()
 
 
+@pytest.mark.parametrize("cut", [None, -1], ids=["no word", "half an entry"])
+def test_a_strangers_bytes_are_noise(journal: ToldJournal, tmp_path: Path, cut: int | None) -> None:
+    whole = all_digests(journal, tmp_path / "a")
+    journal.append(b"no word" if cut is None else journal.records[-1].value[:cut])
+    store = RocksViews(tmp_path / "b")
+    assert followed(journal, store).reflected.next_offset == len(journal.records)
+    assert digests(store) == whole
+    store.close()
+
+
 def test_what_has_been_taken_is_known_by_input(journal: ToldJournal, tmp_path: Path) -> None:
     store = RocksViews(tmp_path)
     assert followed(journal, store).reflected.taken == {(0, 0): 10, (0, 1): 10, (0, 2): 10}
