@@ -20,9 +20,8 @@ SAMPLE_EVERY_MS = 250
 class Recorded(NamedTuple):
     """One accepted entry, its events decoded."""
 
-    append_ms: int
-    """The broker's clock at the append."""
     time_ms: int
+    """Follows the broker's append clock."""
     epoch: int
     events: tuple[Any, ...]
 
@@ -75,7 +74,7 @@ class Story:
         self.settlements: list[Settled] = []
         self.samples: list[Sample] = []
         self.takeovers: list[Span] = []
-        """From the last append of one owner to the first append with a grant of the next."""
+        """From the last entry of one owner to the first entry with a grant of the next."""
         self.began_ms: int | None = None
         """Entry time of the first admission."""
         self.started_ms: dict[OperationId, int] = {}
@@ -109,11 +108,11 @@ class Story:
         if backlogged and self._last is not None:
             self._stretch(Span(self._last.time_ms, entry.time_ms))
         if self._last is not None and entry.epoch > self._last.epoch and self.began_ms is not None:
-            self._bereft_ms = self._last.append_ms
+            self._bereft_ms = self._last.time_ms
         for event in entry.events:
             self._tell(event, entry.time_ms, backlogged=backlogged)
             if isinstance(event, e.GrantIssued) and self._bereft_ms is not None:
-                self.takeovers.append(Span(self._bereft_ms, entry.append_ms))
+                self.takeovers.append(Span(self._bereft_ms, entry.time_ms))
                 self._bereft_ms = None
         self._last = entry
         if not self.samples or entry.time_ms >= self.samples[-1].at_ms + SAMPLE_EVERY_MS:
@@ -129,7 +128,8 @@ class Story:
         return Sample(at_ms, waiting, oldest)
 
     def _tell(self, event: Any, at_ms: int, *, backlogged: bool) -> None:
-        tenant = self.tenants.get(getattr(event, "tenant", ""))
+        name = getattr(event, "tenant", None)
+        tenant = self.tenants.get(name) if isinstance(name, str) else None
         if tenant is None:
             return
         self.counts[type(event).__name__] += 1

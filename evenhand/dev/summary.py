@@ -69,7 +69,7 @@ class Summary:
     """Calls beyond the first for one idempotency key, and settlements beyond the first."""
     overshoot: Overshoot
     first_grant_after_kill_ms: int | None
-    """Between appends, by the broker's clock; None if no owner was replaced."""
+    """From the last entry of the killed owner; None if no owner was replaced."""
     budget_used: float
     backlogged_ms: int
     tenants: dict[str, TenantFigures]
