@@ -79,7 +79,7 @@ class MemberThreads:
             fresh_epoch=lambda: ids.MemberEpoch(secrets.token_hex(8)),
             now_ns=monotonic_clock(),
             report=self.send,
-            wanted=wanted,
+            wanted=lambda grant: not self._stop.is_set() and wanted(grant),
         )
         self._link: Link
         self._ended: deque[Attempt] = deque()

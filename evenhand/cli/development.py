@@ -33,7 +33,15 @@ CONFIG: Final = Path(__file__).parent.parent / "dev" / "config.toml"
 class Development:
     """One cell with everything that it needs, on loopback."""
 
-    def __init__(self, processes: Processes, bootstrap: str, *, home: Path, api_port: int) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        bootstrap: str,
+        *,
+        home: Path,
+        api_port: int,
+        prefix: str = "evenhand",
+    ) -> None:
         """Nothing starts here.
 
         Args:
@@ -41,9 +49,10 @@ class Development:
             bootstrap: the broker.
             home: for tables, views and keys.
             api_port: of the API; another one is taken if it is not free.
+            prefix: of the topics.
         """
         self._processes, self._home = processes, home
-        self._settings = Settings(bootstrap=bootstrap, data_dir=home)
+        self._settings = Settings(bootstrap=bootstrap, prefix=prefix, data_dir=home)
         self._port = api_port if api_port and is_free(api_port) else free_port()
         keys = home / "keys.jsonl"
         self.tenant_key = add_key(keys, role=Role.TENANT, tenant=TENANT, user=USER)
@@ -53,6 +62,15 @@ class Development:
     def api_url(self) -> str:
         """Where the API answers."""
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def kafka(self) -> Kafka:
+        """Where its topics are."""
+        return Kafka(
+            bootstrap=self._settings.bootstrap,
+            prefix=self._settings.prefix,
+            cell=self._settings.cell,
+        )
 
     def start(self) -> None:
         """Start everything and wait until it is ready.
@@ -108,11 +126,7 @@ class Development:
             transport.close()
 
     def _configure(self) -> None:
-        kafka = Kafka(
-            bootstrap=self._settings.bootstrap,
-            prefix=self._settings.prefix,
-            cell=self._settings.cell,
-        )
+        kafka = self.kafka
         said = configuration.read(CONFIG)
         stages = configuration.stages(said, cell=kafka.cell, author="evenhand dev", reason="dev")
         for answer in propose(kafka, stages, wait_s=READY_S):

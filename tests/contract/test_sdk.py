@@ -1,0 +1,313 @@
+"""What the SDK promises, asked of both twins, of the shipped double and of the real transports."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from evenhand import Attempt, NotSent, Outcome, Result, errors
+from evenhand.cli.development import TENANT, USER, Development
+from evenhand.dev.broker import Broker
+from evenhand.dev.processes import Processes
+from evenhand.testing import FakeEvenhand
+from schemas.bodies import Operation, State
+from tests.support.kafka import until
+from tests.support.twins import AsyncTwin, SyncTwin, Twin
+
+WAIT_S = 20.0
+WHO = {"tenant": TENANT, "user": USER}
+INTENT: dict[str, Any] = {
+    "pool": "default",
+    "domain": "default",
+    "prompt_tokens": 90,
+    "output_tokens_max": 30,
+    "start_within_ms": 60_000,
+}
+ACQUIRED = {name: INTENT[name] for name in ("domain", "prompt_tokens", "output_tokens_max")}
+TWINS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Twin]] = {
+    "sync": SyncTwin,
+    "async": AsyncTwin,
+}
+
+
+@pytest.fixture(scope="module")
+def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
+    """A real cell with its scheduler and API."""
+    home: Path = tmp_path_factory.mktemp("cell")
+    with Processes(home / "logs") as processes:
+        development = Development(
+            processes, broker.bootstrap, home=home, api_port=0, prefix=f"sdk{uuid4().hex[:8]}"
+        )
+        development.start()
+        yield development
+
+
+@dataclass
+class Desk:
+    """One twin at one cell; what it submits is cancelled when the test is over."""
+
+    twin: Twin
+    kafka: Any
+    submitted: list[str] = field(default_factory=list)
+
+    def admit(self, key: str | None = None, **fields: Any) -> Operation:
+        key = key or uuid4().hex
+        told = self.twin.call("submit", idempotency_key=key, **{**INTENT, **fields})
+        self.submitted.append(told.operation)
+        found: Operation = self.twin.call("wait_admitted", told)
+        return found
+
+    def get(self, operation: str) -> Operation:
+        found: Operation = self.twin.call("get", operation)
+        return found
+
+    def worker(self, handle: Callable[[Attempt], Result | None], *, places: int = 1) -> Any:
+        return self.twin.worker(handle, pool="default", kafka=self.kafka, places=places)
+
+    def until_state(self, operation: str, *states: State) -> Operation:
+        until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")
+        return self.get(operation)
+
+    def clear(self) -> None:
+        for operation in self.submitted:
+            self.twin.call("cancel", operation)
+        self.twin.close()
+
+
+@pytest.fixture(params=["fake", "http", "kafka"])
+def cell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sync", "async"])
+def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
+    twin, asynchronous = TWINS[request.param], request.param == "async"
+    if cell == "fake":
+        fake = FakeEvenhand()
+        door = (fake.async_transport if asynchronous else fake.transport)(TENANT, USER)
+        both = {"transport": door, "kafka": fake, **WHO}
+        desk = Desk(twin(both, both), fake)
+    else:
+        real: Development = request.getfixturevalue("development")
+        door = {"url": real.api_url, "api_key": real.tenant_key}
+        straight = {**door, "kafka": real.kafka, **WHO}
+        desk = Desk(twin(door if cell == "http" else straight, straight), real.kafka)
+    yield desk
+    desk.clear()
+
+
+def test_a_handler_runs_what_was_submitted_and_its_usage_is_recorded(desk: Desk) -> None:
+    seen: list[Attempt] = []
+
+    def handle(attempt: Attempt) -> Result:
+        seen.append(attempt)
+        attempt.sent()
+        attempt.usage(prompt_tokens=88, output_tokens=7)
+        return Result(result_ref="s3://result")
+
+    asked = desk.admit(payload_ref="s3://payload")
+    with desk.worker(handle) as worker:
+        worker.wait_joined()
+        found = desk.until_state(asked.operation, State.SUCCEEDED)
+    assert [attempt.operation for attempt in seen] == [asked.operation]
+    assert seen[0].payload_ref == "s3://payload"
+    assert (seen[0].prompt_tokens, seen[0].output_tokens_max) == (90, 30)
+    assert (found.used_prompt_tokens, found.used_output_tokens) == (88, 7)
+    assert (found.outcome, found.result_ref) == ("success", "s3://result")
+
+
+def test_a_repeat_of_the_key_is_the_same_operation(desk: Desk) -> None:
+    first = desk.admit("one-intent" + uuid4().hex)
+    key = uuid4().hex
+    again = [desk.admit(key).operation for _ in range(2)]
+    assert again[0] == again[1] != first.operation
+
+
+@pytest.mark.parametrize("cell", ["fake", "http"], indirect=True)
+def test_the_same_key_for_another_payload_is_refused_and_changes_nothing(desk: Desk) -> None:
+    key = uuid4().hex
+    asked = desk.admit(key)
+    with pytest.raises(errors.IdempotencyMismatch) as refused:
+        desk.admit(key, prompt_tokens=91)
+    assert not refused.value.keep_key
+    assert desk.get(asked.operation).prompt_tokens == 90
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"pool": "nobody"}, errors.UnknownPool),
+        ({"domain": "nowhere"}, errors.UnknownDomain),
+        ({"output_tokens_max": None}, errors.OutputCeilingMissing),
+        ({"start_within_ms": None}, errors.DeadlineMissing),
+    ],
+)
+def test_a_refusal_is_raised_by_the_class_of_its_code(
+    desk: Desk, fields: dict[str, Any], refusal: type[errors.EvenhandError]
+) -> None:
+    with pytest.raises(refusal) as refused:
+        desk.admit(**fields)
+    assert refused.value.operation is not None
+
+
+def test_a_wrong_field_is_refused_before_anything_is_sent(desk: Desk) -> None:
+    with pytest.raises(errors.InvalidField, match="prompt_tokens"):
+        desk.admit(prompt_tokens=-1)
+
+
+@pytest.mark.parametrize("cell", ["fake", "http"], indirect=True)
+def test_what_does_not_exist_is_not_found(desk: Desk) -> None:
+    with pytest.raises(errors.NotFound):
+        desk.get("00" * 16)
+    with pytest.raises(errors.NotFound):
+        desk.twin.call("cancel", "00" * 16)
+
+
+def test_an_exception_in_a_handler_fails_the_operation_by_its_kind(desk: Desk) -> None:
+    def handle(_: Attempt) -> Result:
+        raise LookupError("with content that must not leave the process")
+
+    asked = desk.admit()
+    with desk.worker(handle):
+        found = desk.until_state(asked.operation, State.FAILED)
+    assert (found.outcome, found.error) == ("terminal", "LookupError")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [
+        (Outcome.TERMINAL, State.FAILED),
+        (Outcome.POLICY_DENIED, State.FAILED),
+        (Outcome.CANCELLED, State.CANCELLED),
+    ],
+)
+def test_a_handler_may_tell_how_it_ended(desk: Desk, outcome: Outcome, state: State) -> None:
+    asked = desk.admit()
+    with desk.worker(lambda _: Result(outcome=outcome, error="because")):
+        assert desk.until_state(asked.operation, state).outcome == outcome
+
+
+def test_what_was_not_sent_waits_again_with_the_same_provider_key(desk: Desk) -> None:
+    keys: list[str] = []
+
+    def handle(attempt: Attempt) -> None:
+        keys.append(attempt.provider_key)
+        if len(keys) == 1:
+            raise NotSent
+
+    asked = desk.admit()
+    with desk.worker(handle):
+        desk.until_state(asked.operation, State.SUCCEEDED)
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+def test_not_sent_is_not_believed_after_the_call_went_out(desk: Desk) -> None:
+    def handle(attempt: Attempt) -> None:
+        attempt.sent()
+        raise NotSent
+
+    asked = desk.admit()
+    with desk.worker(handle):
+        assert desk.until_state(asked.operation, State.FAILED).error == "NotSent"
+
+
+def test_a_worker_never_runs_more_than_its_places(desk: Desk) -> None:
+    running, most = Counter[str](), 0
+    lock, gate = threading.Lock(), threading.Event()
+
+    def handle(_: Attempt) -> None:
+        nonlocal most
+        with lock:
+            running["now"] += 1
+            most = max(most, running["now"])
+        gate.wait(WAIT_S)
+        with lock:
+            running["now"] -= 1
+            running["done"] += 1
+
+    for _ in range(8):
+        desk.admit()
+    with desk.worker(handle, places=3):
+        until(lambda: running["now"] == 3, "every place to be taken")
+        gate.set()
+        until(lambda: running["done"] == 8, "all to be done")
+    assert most == 3
+
+
+def test_a_stopped_worker_finishes_what_runs_and_takes_no_more(desk: Desk) -> None:
+    begun, gate = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def handle(attempt: Attempt) -> None:
+        seen.append(attempt.operation)
+        begun.set()
+        gate.wait(WAIT_S)
+
+    first, second = desk.admit(), desk.admit()
+    with desk.worker(handle) as worker:
+        assert begun.wait(WAIT_S)
+        worker.stop()
+        gate.set()
+    assert desk.until_state(first.operation, State.SUCCEEDED)
+    assert seen == [first.operation]
+    assert desk.get(second.operation).state in (State.WAITING, State.GRANTED)
+
+
+def test_cancelling_what_waits_ends_it(desk: Desk) -> None:
+    asked = desk.admit()
+    desk.twin.call("cancel", asked.operation, reason="no longer needed")
+    desk.until_state(asked.operation, State.CANCELLED)
+
+
+def test_a_running_handler_sees_that_its_end_is_wanted(desk: Desk) -> None:
+    begun = threading.Event()
+
+    def handle(attempt: Attempt) -> Result:
+        begun.set()
+        until(lambda: attempt.cancel_requested, "the cancel signal")
+        return Result(outcome=Outcome.CANCELLED)
+
+    asked = desk.admit()
+    with desk.worker(handle):
+        assert begun.wait(WAIT_S)
+        desk.twin.call("cancel", asked.operation)
+        desk.until_state(asked.operation, State.CANCELLED)
+
+
+def test_a_pool_that_does_not_exist_ends_the_worker(desk: Desk) -> None:
+    with pytest.raises(errors.UnknownPool):
+        desk.twin.run_worker(lambda _: None, pool="nobody", kafka=desk.kafka)
+
+
+def test_acquire_settles_on_leaving(desk: Desk) -> None:
+    with desk.twin.acquire(**ACQUIRED) as grant:
+        grant.sent()
+        grant.usage(prompt_tokens=1, output_tokens=2)
+    found = desk.until_state(grant.operation, State.SUCCEEDED)
+    assert (found.pool, found.used_output_tokens) == ("self", 2)
+
+
+def test_acquire_gives_back_what_was_not_sent(desk: Desk) -> None:
+    with pytest.raises(NotSent), desk.twin.acquire(**ACQUIRED) as grant:
+        raise NotSent
+    desk.until_state(grant.operation, State.CANCELLED)
+
+
+def test_acquire_fails_the_operation_when_its_block_fails(desk: Desk) -> None:
+    with pytest.raises(LookupError), desk.twin.acquire(**ACQUIRED) as grant:
+        grant.sent()
+        raise LookupError
+    assert desk.until_state(grant.operation, State.FAILED).error == "LookupError"
+
+
+def test_acquire_raises_what_refuses_it_and_goes_on(desk: Desk) -> None:
+    with pytest.raises(errors.UnknownDomain), desk.twin.acquire(**{**ACQUIRED, "domain": "x"}):
+        pytest.fail("Expected no permission")
+    with desk.twin.acquire(**ACQUIRED) as grant:
+        assert grant.send_within_s > 0
