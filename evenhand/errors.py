@@ -79,6 +79,12 @@ class WrongPartition(EvenhandError):
     code = Code.WRONG_PARTITION
 
 
+class InputTooLarge(EvenhandError):
+    """An input record is larger than the cell reads."""
+
+    code = Code.INPUT_TOO_LARGE
+
+
 class EmptyKey(EvenhandError):
     """The record has no key."""
 

@@ -11,6 +11,7 @@ class Code(StrEnum):
     UNKNOWN_SCHEMA = "unknown-schema"
     WRONG_TOPIC = "wrong-topic"
     WRONG_PARTITION = "wrong-partition"
+    INPUT_TOO_LARGE = "input-too-large"
     EMPTY_KEY = "empty-key"
     KEY_MISMATCH = "key-mismatch"
     UNKNOWN_OUTCOME_CLASS = "unknown-outcome-class"
@@ -61,6 +62,7 @@ CODES: dict[Code, CodeInfo] = {
     Code.UNKNOWN_SCHEMA: CodeInfo(400, "No published schema has this fingerprint"),
     Code.WRONG_TOPIC: CodeInfo(400, "This kind of record does not belong on this topic"),
     Code.WRONG_PARTITION: CodeInfo(400, "The key belongs on another partition (murmur2)"),
+    Code.INPUT_TOO_LARGE: CodeInfo(413, "An input record is larger than the cell reads"),
     Code.EMPTY_KEY: CodeInfo(400, "The record has no key"),
     Code.KEY_MISMATCH: CodeInfo(400, "The key and the body name different owners"),
     Code.UNKNOWN_OUTCOME_CLASS: CodeInfo(400, "No such outcome"),

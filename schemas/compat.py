@@ -15,9 +15,7 @@ PUBLISHED_FOLDERS = ("inputs", "events", "journal")
 def incompatibility(reader: Any, writer: Any) -> str | None:
     """Why `reader` cannot read what `writer` wrote, or None."""
     checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
-    result = checker.get_compatibility(
-        parse(json.dumps(reader)), parse(json.dumps(writer))
-    )
+    result = checker.get_compatibility(parse(json.dumps(reader)), parse(json.dumps(writer)))
     if result.compatibility is SchemaCompatibilityType.compatible:
         return None
     return "; ".join(sorted(result.messages))

@@ -90,8 +90,6 @@ class Chain:
             )
         if entry.previous != head.offset or entry.height != head.height + 1:
             return False
-        if entry.generation != head.generation:
-            return False
         if entry.takeover:
             return entry.epoch == head.epoch + 1
         return entry.epoch == head.epoch and entry.owner == head.owner

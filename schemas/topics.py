@@ -15,6 +15,9 @@ from .ids import CellId
 
 PARTITIONS = 8
 RECORD_BYTES_MAX = 8 * 1024 * 1024
+INPUT_BYTES_MAX = 64 * 1024
+"""An input is ids, numbers and short references; a larger one is quarantined, so that no input can
+make an entry too large for the journal."""
 ENTRY_BYTES_MAX = 7 * 1024 * 1024
 """An entry stays below the topic's limit, so that headers and framing always fit."""
 

@@ -32,8 +32,6 @@ class Chain:
         else:
             same_term = entry.epoch == last.epoch and entry.owner == last.owner
             next_term = entry.epoch == last.epoch + 1
-            if entry.generation != last.generation:
-                return False
             if not (next_term if entry.takeover else same_term):
                 return False
         self._last, self._offset, self._height = entry, offset, entry.height
@@ -44,6 +42,8 @@ class Chain:
         if before is None:
             return
         found = self._cursor.found
+        if entry.generation != before.generation:
+            found(CHECK, f"Expected generation {before.generation}, not {entry.generation}")
         if entry.time_ms < before.time_ms:
             found(CHECK, f"Expected time {before.time_ms} or later, but it is {entry.time_ms}")
         if entry.published < before.published:

@@ -145,7 +145,7 @@ def _fold(state: State, decided: list[Decided], cause: int, events: Sequence[e.E
         decided.append(Decided(cause, event))
 
 
-def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm an event
+def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one arm an event
     """Remember one event; the only function that changes the state. Frequent events come first."""
     match event:
         case e.OperationAdmitted():
@@ -162,8 +162,6 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR091
             settlement.settled(state, event)
         case e.SendObserved():
             starts.observed(state, event)
-        case e.MemberActivated() | e.MemberRestored() | e.HeartbeatRecorded():
-            membership.seen(state, event.member)
         case e.OperationRejected():
             admission.rejected(state, event)
         case e.OperationForgotten():
@@ -188,16 +186,17 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912, PLR091
             settlement.returned(state, event)
         case e.GrantExpired() | e.GrantRevoked():
             settlement.grant_ended(state, event)
-        case e.MemberSlotGranted():
-            membership.slot_granted(state, event)
-        case e.MemberSuspected():
-            membership.suspected(state, event.member)
-        case e.MemberDrainRequested():
-            membership.drained(state, event.member)
-        case e.MemberLost():
-            membership.lost(state, event.member)
-        case e.MemberSlotReturned():
-            membership.slot_returned(state, event.member)
+        case (
+            e.HeartbeatRecorded()
+            | e.MemberSlotGranted()
+            | e.MemberActivated()
+            | e.MemberRestored()
+            | e.MemberSuspected()
+            | e.MemberDrainRequested()
+            | e.MemberLost()
+            | e.MemberSlotReturned()
+        ):
+            membership.fold(state, event)
         case e.ConfigActivated():
             configuration.activated(state, event)
         case e.CellBegan():

@@ -1,6 +1,7 @@
 """The life of a member: join, heartbeat, leave, silence; what happens to its unstarted grants."""
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from schemas.codes import Code
 from schemas.events import (
@@ -164,7 +165,39 @@ def _slot(
 # -- folds --------------------------------------------------------------------------------------
 
 
-def slot_granted(state: State, event: MemberSlotGranted) -> None:
+Lived = (
+    HeartbeatRecorded
+    | MemberSlotGranted
+    | MemberActivated
+    | MemberRestored
+    | MemberSuspected
+    | MemberDrainRequested
+    | MemberLost
+    | MemberSlotReturned
+)
+"""What changes a member."""
+
+
+def fold(state: State, event: Lived) -> None:
+    """Remember one step of a member's life."""
+    match event:
+        case HeartbeatRecorded() | MemberActivated() | MemberRestored():
+            _seen(state, event.member)
+        case MemberSlotGranted():
+            _slot_granted(state, event)
+        case MemberSuspected():
+            _suspected(state, event.member)
+        case MemberDrainRequested():
+            _drained(state, event.member)
+        case MemberLost():
+            _lost(state, event.member)
+        case MemberSlotReturned():
+            _slot_returned(state, event.member)
+        case _:
+            assert_never(event)
+
+
+def _slot_granted(state: State, event: MemberSlotGranted) -> None:
     """A new life, or the same one again."""
     pools = state.pools
     known = pools.members.get(event.member)
@@ -185,7 +218,7 @@ def slot_granted(state: State, event: MemberSlotGranted) -> None:
     _arm(state, event.member, row)
 
 
-def seen(state: State, member: MemberId) -> None:
+def _seen(state: State, member: MemberId) -> None:
     """Alive: its silence is counted from now on."""
     row = state.pools.members[member]
     _disarm(state, member, row)
@@ -197,7 +230,7 @@ def seen(state: State, member: MemberId) -> None:
         state.touch_waiting()
 
 
-def suspected(state: State, member: MemberId) -> None:
+def _suspected(state: State, member: MemberId) -> None:
     """No new grants until it is seen again."""
     row = state.pools.members[member]
     _disarm(state, member, row)
@@ -206,7 +239,7 @@ def suspected(state: State, member: MemberId) -> None:
     _arm(state, member, row)
 
 
-def drained(state: State, member: MemberId) -> None:
+def _drained(state: State, member: MemberId) -> None:
     """No new grants any more."""
     row = state.pools.members[member]
     row.draining = True
@@ -215,7 +248,7 @@ def drained(state: State, member: MemberId) -> None:
     state.pools.put(member, row)
 
 
-def lost(state: State, member: MemberId) -> None:
+def _lost(state: State, member: MemberId) -> None:
     """This life is over; its slot stays while something it started is not resolved."""
     row = state.pools.members[member]
     _disarm(state, member, row)
@@ -223,7 +256,7 @@ def lost(state: State, member: MemberId) -> None:
     state.pools.put(member, row)
 
 
-def slot_returned(state: State, member: MemberId) -> None:
+def _slot_returned(state: State, member: MemberId) -> None:
     """Gone."""
     row = state.pools.members[member]
     _disarm(state, member, row)

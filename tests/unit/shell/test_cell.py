@@ -48,7 +48,6 @@ NOISE: dict[str, Callable[[Stage], bytes]] = {
     "a stale previous": lambda stage: encode(stage.stranger(previous=0)),
     "a wrong owner": lambda stage: encode(stage.stranger(epoch=2, takeover=False)),
     "a wrong height": lambda stage: encode(stage.stranger(height=99)),
-    "another generation": lambda stage: encode(stage.stranger(generation=2)),
     "an epoch ahead": lambda stage: encode(stage.stranger(epoch=9)),
 }
 
