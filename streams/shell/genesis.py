@@ -4,7 +4,7 @@ An owner never writes this entry. A journal that was recreated under a running c
 whole, and whoever began it anew by himself would repeat every call (journal.md section 1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from schemas.codec import decode, encode
 from schemas.events import CellBegan
@@ -18,6 +18,9 @@ from streams.shell.restore import GENESIS_HASH, entry_in
 
 ANSWER_WAIT_MS = 10_000
 """An operator's command may wait longer than the loop does."""
+ASK_TRIES = 20
+"""One question gives up after half a second, as the loop needs it; new topics on a busy broker take
+longer to answer."""
 
 
 class CellDiffers(JournalError):
@@ -94,7 +97,7 @@ def began(journal: Journal, *, topics: Sequence[TopicIdentity], generation: int 
         JournalTrimmed: it does not begin at 0.
         AppendFailed: the broker did not answer.
     """
-    start, end = journal.start(), journal.end()
+    start, end = _answer(journal.start), _answer(journal.end)
     if start is None or end is None:
         raise AppendFailed("Expected where the journal begins and ends, but nobody answered")
     if start > 0:
@@ -123,3 +126,8 @@ def _append(writer: Writer, value: bytes) -> tuple[int, int]:
     if landing is None:
         raise AppendFailed(f"Expected an answer within {ANSWER_WAIT_MS} ms, but none came")
     return landing
+
+
+def _answer(ask: Callable[[], int | None]) -> int | None:
+    """The first answer; None if there is none in so many tries."""
+    return next((answer for _ in range(ASK_TRIES) if (answer := ask()) is not None), None)
