@@ -9,7 +9,7 @@ from schemas.envelope import Headers
 from schemas.ids import CellId
 from schemas.topics import OUTPUT_TOPICS, Topic, full_name
 
-from .logs import LogTrimmed, Record
+from .logs import LogSilent, LogTrimmed, Record
 
 ANSWER_SECONDS = 15.0
 """How long the broker may take for one answer; an audit can wait."""
@@ -28,11 +28,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 class KafkaLogs:
-    """`Logs` on a real cluster.
-
-    Raises:
-        KafkaException: no broker answers, or a topic is missing; nothing can be read.
-    """
+    """`Logs` on a real cluster."""
 
     def __init__(self, *, bootstrap: str, prefix: str, cell: CellId) -> None:
         self._names = {topic: full_name(prefix, cell, topic) for topic in Topic}
@@ -59,9 +55,12 @@ class KafkaLogs:
         """How many partitions the topic has."""
         if topic not in self._partitions:
             name = self._names[topic]
-            found: Any = self._consumer.list_topics(name, ANSWER_SECONDS).topics[name]
+            try:
+                found: Any = self._consumer.list_topics(name, ANSWER_SECONDS).topics[name]
+            except KafkaException as error:
+                raise LogSilent(f"{name}: {error.args[0]}") from error
             if found.error is not None:
-                raise KafkaException(found.error)
+                raise LogSilent(f"{name}: {found.error}")
             self._partitions[topic] = len(found.partitions)
         return self._partitions[topic]
 
@@ -101,7 +100,7 @@ class KafkaLogs:
         while len(found) < limit:
             message = self._consumer.poll(ANSWER_SECONDS)
             if message is None:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+                raise LogSilent(f"Expected {self._names[topic]}:{partition} from {first} on")
             for each in (message, *self._consumer.consume(limit - len(found) - 1, 0)):
                 record = _record(each, headers=topic in OUTPUT_TOPICS)
                 if record is None:
@@ -111,7 +110,10 @@ class KafkaLogs:
 
     def _ends(self, topic: Topic, partition: int) -> tuple[int, int]:
         place = TopicPartition(self._names[topic], partition)
-        start, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
+        try:
+            start, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
+        except KafkaException as error:
+            raise LogSilent(f"{place.topic}:{partition}: {error.args[0]}") from error
         return start, end
 
 
@@ -126,7 +128,7 @@ def _record(message: Message, *, headers: bool) -> Record | None:
             return None
         if error.code() in _GONE:
             raise LogTrimmed(f"{message.topic()}:{message.partition()}: {error.str()}")
-        raise KafkaException(error)
+        raise LogSilent(f"{message.topic()}:{message.partition()}: {error.str()}")
     offset, key, value = message.offset(), message.key(), message.value()
     assert offset is not None, "Expected a consumed record to have an offset"
     found = cast("Headers | None", message.headers()) if headers else None

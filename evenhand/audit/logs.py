@@ -11,6 +11,10 @@ class LogTrimmed(Exception):
     """A wanted offset is gone: what cannot be read cannot be audited. Stop."""
 
 
+class LogSilent(Exception):
+    """No broker answers, or a topic is missing. Nothing was judged; try again."""
+
+
 class Record(NamedTuple):
     """One record as it is on its partition."""
 
@@ -41,5 +45,6 @@ class Logs(Protocol):
 
         Raises:
             LogTrimmed: `first` is before `start`.
+            LogSilent: no answer; also while the records are read.
         """
         ...

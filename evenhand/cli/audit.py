@@ -26,6 +26,7 @@ def audit(
     """
     from evenhand.audit._kafka import KafkaLogs, partition_of  # noqa: PLC0415 - light start
     from evenhand.audit.auditor import audit as judge  # noqa: PLC0415
+    from evenhand.audit.logs import LogSilent, LogTrimmed  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
     settings = Settings()
@@ -34,6 +35,10 @@ def audit(
     try:
         record = None if provider_record is None else provider_record.read_text().splitlines()
         found = judge(logs, cell, partition_of=partition_of, strict=strict, provider_record=record)
+    except LogSilent as error:
+        leave(Exit.TRY_LATER, str(error))
+    except LogTrimmed as error:
+        leave(Exit.ERROR, str(error))
     finally:
         logs.close()
     show_one(found.as_json(), output)

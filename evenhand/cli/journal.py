@@ -20,10 +20,17 @@ def verify(*, output: OutputOption = None) -> None:
     Example:
     evenhand journal verify
     """
-    from evenhand.cli.replayed import replayed  # noqa: PLC0415 - light start
+    from evenhand.audit.logs import LogSilent, LogTrimmed  # noqa: PLC0415 - light start
+    from evenhand.cli.replayed import replayed  # noqa: PLC0415
+    from projections.ports import FollowerHalted  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
-    outcome = replayed(Settings())
+    try:
+        outcome = replayed(Settings())
+    except LogSilent as error:
+        leave(Exit.TRY_LATER, str(error))
+    except (LogTrimmed, FollowerHalted) as error:
+        leave(Exit.ERROR, str(error))
     show_one(outcome.as_json(), output)
     difference = outcome.difference
     if difference is not None:
@@ -54,7 +61,9 @@ def tail(
     settings = Settings()
     shown = line_json if output is Output.JSON else line
     with journal_of(settings) as entries:
-        end = entries.end() or 0
+        end = entries.end()
+        if end is None:
+            leave(Exit.TRY_LATER, f"Expected an answer about the journal of cell {settings.cell}")
         newest: deque[Judged] = deque(maxlen=TAIL_RECORDS)
         for record in judged(entries, end=None if follow else end):
             if from_ is None and record.offset < end:

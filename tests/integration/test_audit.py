@@ -129,6 +129,12 @@ def test_a_trimmed_journal_is_refused(begun: Settings, log: Log) -> None:
         audited(begun)
 
 
+def test_where_nobody_answers_the_commands_say_try_later(settings: Settings) -> None:
+    code, _, said = command(settings, "audit")
+    assert code == 4
+    assert settings.prefix in said
+
+
 class Flipped:
     """Verify's inputs with one bit of the first submission turned over."""
 
