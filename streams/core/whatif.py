@@ -18,6 +18,7 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.entry import InputRun
 from schemas.ids import OperationId
+from schemas.journal import CAUSE_TIME
 from schemas.topics import INPUT_TOPICS, Topic
 from schemas.units import Millis
 
@@ -95,7 +96,7 @@ class MemoryRows:
 class _Tail:
     """The header of an entry that nobody recorded."""
 
-    generation: int
+    generation: int = 1
     height: int
     epoch: int
     takeover: bool = False
@@ -145,15 +146,11 @@ class _Workers:
     def __init__(self, recorded: Sequence[Recorded], service_ms: ServiceMs) -> None:
         self._service_ms = service_ms
         self._recorded: defaultdict[OperationId, deque[list[_Line]]] = defaultdict(deque)
-        self._scripts: list[_Script] = []
+        self.scripts: list[_Script] = []
+        """What is still to be said."""
         self.scripted: set[Source] = set()
         """Inputs that follow their grant and not the entry that took them."""
         self._read(recorded)
-
-    @property
-    def busy(self) -> bool:
-        """Whether something is still to be said."""
-        return bool(self._scripts)
 
     def hear(self, grant: e.GrantIssued, number: int, time_ms: Millis) -> None:
         """A grant was issued in this entry."""
@@ -161,19 +158,19 @@ class _Workers:
         lines = attempts.popleft() if attempts else []
         if not any(isinstance(line.said, i.ResultReported) for line in lines):
             lines = self._improvised(grant)
-        identity = _identity(grant)
-        lines = [line._replace(said=replace(line.said, **identity)) for line in lines]
-        self._scripts.append(_Script(lines, number, time_ms))
+        who = _identity(grant)
+        lines = [line._replace(said=replace(line.said, **who)) for line in lines]
+        self.scripts.append(_Script(lines, number, time_ms))
 
     def said(self, number: int, time_ms: Millis) -> list[tuple[int, Taken]]:
         """What is taken with this entry, each with its place among the inputs."""
         found = [
             (line.ordinal, Taken(line.source, line.said))
-            for script in self._scripts
+            for script in self.scripts
             for line in script.due(number, time_ms)
         ]
         if found:
-            self._scripts = [script for script in self._scripts if not script.is_over]
+            self.scripts = [script for script in self.scripts if not script.is_over]
         return found
 
     def _read(self, recorded: Sequence[Recorded]) -> None:
@@ -198,10 +195,8 @@ class _Workers:
         identity, ends_ms = _identity(grant), self._service_ms(grant)
         start = i.StartRequested(**identity)
         result = i.ResultReported(**identity, outcome="success")
-        return [
-            _Line(1, ends_ms, 0, start, Source(_STARTS, 0, -1)),
-            _Line(_NEVER, ends_ms, 0, result, Source(_RESULTS, 0, -1)),
-        ]
+        lines = ((1, start, _STARTS), (_NEVER, result, _RESULTS))
+        return [_Line(after, ends_ms, 0, said, Source(n, 0, -1)) for after, said, n in lines]
 
 
 _IDENTITY = ("tenant", "operation", "incarnation", "attempt", "epoch", "member", "member_epoch")
@@ -238,7 +233,9 @@ def replayed(
             # Whoever left when the record had no more work would have stayed while there was.
             and not (number > last_grant and isinstance(one.body, i.LeaveAnnounced))
         ]
-        yield run.decided(number, header, kept)
+        # An owner that may not let time act yet says nothing of it; under another policy it may.
+        timers = policy is not None or any(cause == CAUSE_TIME for cause, _ in decided)
+        yield run.decided(number, header, kept, timers=timers)
     yield from run.tail(len(recorded), recorded[-1].header)
 
 
@@ -258,12 +255,14 @@ class _Run:
         self._rows.write(self._state.drain())
         return Replayed(header.time_ms, decided)
 
-    def decided(self, number: int, header: Header, inputs: Iterable[tuple[int, Taken]]) -> Replayed:
+    def decided(
+        self, number: int, header: Header, inputs: Sequence[tuple[int, Taken]], *, timers: bool
+    ) -> Replayed:
         """An entry decided again, with what the workers say by now."""
         said = [*inputs, *self.workers.said(number, header.time_ms)]
         said.sort(key=lambda one: one[0])
         self._state.begin(header)
-        decided = step(self._state, [taken for _, taken in said], timers=True)
+        decided = step(self._state, [taken for _, taken in said], timers=timers)
         self._rows.write(self._state.drain())
         for grant in _grants(decided):
             self.workers.hear(grant, number, header.time_ms)
@@ -273,28 +272,21 @@ class _Run:
         """Entries at a steady pace until nothing waits and nobody has anything to say."""
         time_ms, height = last.time_ms, last.height
         for further in range(TAIL_ENTRIES_MAX):
-            if not self._state.cell.waiting and not self.workers.busy:
+            if not self._state.cell.waiting and not self.workers.scripts:
                 return
             time_ms, height = Millis(time_ms + TAIL_STEP_MS), height + 1
-            header = _Tail(
-                generation=last.generation, height=height, epoch=last.epoch, time_ms=time_ms
-            )
-            yield self.decided(number + further, header, self._heartbeats(time_ms))
+            header = _Tail(height=height, epoch=last.epoch, time_ms=time_ms)
+            yield self.decided(number + further, header, self._heartbeats(time_ms), timers=True)
 
     def _heartbeats(self, time_ms: Millis) -> list[tuple[int, Taken]]:
         if time_ms < self._beat_ms + HEARTBEAT_EVERY_MS:
             return []
         self._beat_ms = time_ms
-        return [
-            (
-                -1,
-                Taken(
-                    Source(_MEMBERS, 0, -1),
-                    i.HeartbeatReported(member=name, member_epoch=row.member_epoch),
-                ),
-            )
+        beats = (
+            i.HeartbeatReported(member=name, member_epoch=row.member_epoch)
             for name, row in sorted(self._state.pools.members.items())
-        ]
+        )
+        return [(-1, Taken(Source(_MEMBERS, 0, -1), beat)) for beat in beats]
 
 
 def _grants(decided: Iterable[Decided]) -> list[e.GrantIssued]:

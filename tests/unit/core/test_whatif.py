@@ -1,0 +1,90 @@
+"""The same inputs decided again: with the recorded policy the same, with another one otherwise."""
+
+from schemas import events as e
+from schemas import inputs as i
+from streams.core.outcomes import Source, Taken
+from streams.core.whatif import Recorded, replayed
+from tests.support import core as c
+
+SERVICE_MS = 50
+
+
+class Play(c.Core):
+    """Two tenants, one slot; a worker that starts in the next entry and takes its time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.recorded = [Recorded(*self.entries[0][:1], (), self.entries[0][1])]
+        self.said: list[tuple[int, i.Input]] = []
+
+    def run(self, *asked, after_ms=0, timers=True):
+        first = self.offset
+        found = super().run(*asked, after_ms=after_ms, timers=timers)
+        taken = [
+            Taken(Source(c.TOPIC_OF[type(one)], 0, first + n), one) for n, one in enumerate(asked)
+        ]
+        header, decided = self.entries[-1]
+        self.recorded.append(Recorded(header, taken, decided))
+        for grant in c.only(e.GrantIssued, found):
+            self.said.append((self.now_ms + 1, c.start(grant)))
+            self.said.append((self.now_ms + 1 + SERVICE_MS, c.result(grant)))
+        return found
+
+    def work(self, steps: int) -> None:
+        for _ in range(steps):
+            due = [word for at, word in self.said if at <= self.now_ms + 5]
+            self.said = [(at, word) for at, word in self.said if at > self.now_ms + 5]
+            self.run(*due, c.heartbeat(), after_ms=5)
+
+
+def _played(policy: str) -> Play:
+    play = Play()
+    play.run(c.domain(c.dimension("slots", 1), policy=policy), c.pool())
+    play.run(c.join(places=3), c.heartbeat())
+    play.run(*[c.submitted("a", f"a{n}") for n in range(6)])
+    play.run(*[c.submitted("b", f"b{n}") for n in range(3)])
+    play.work(steps=120)
+    return play
+
+
+def _order(decided) -> list[str]:
+    return [event.tenant for _, event in decided if isinstance(event, e.GrantIssued)]
+
+
+def _orders(play: Play, policy: str | None = None, service_ms: int = SERVICE_MS) -> str:
+    run = replayed(play.recorded, service_ms=lambda _: service_ms, policy=policy)
+    return "".join(tenant for one in run for tenant in _order(one.decided))
+
+
+def test_with_the_recorded_policy_everything_is_decided_as_it_was() -> None:
+    play = _played("virtual_counter")
+    again = list(replayed(play.recorded, service_ms=lambda _: 0))
+    assert [one.decided for one in again[: len(play.recorded)]] == [
+        one.decided for one in play.recorded
+    ]
+
+
+def test_only_the_order_of_turns_changes_with_the_policy() -> None:
+    play = _played("virtual_counter")
+    recorded = "".join(tenant for one in play.recorded for tenant in _order(one.decided))
+    assert recorded == _orders(play)
+    assert recorded != "aaaaaabbb"
+    assert _orders(play, "fifo") == "aaaaaabbb"
+
+
+def test_work_that_the_record_never_granted_is_played_by_its_service_time() -> None:
+    play = _played("virtual_counter")
+    cut = Play()
+    cut.recorded = play.recorded[:8]
+    assert len(_orders(play)) == len(_orders(cut)) == 9
+
+
+def test_a_takeover_is_folded_and_the_run_goes_on() -> None:
+    play = _played("virtual_counter")
+    before = len(play.recorded)
+    play.take_over()
+    play.recorded.append(Recorded(play.entries[-1][0], (), []))
+    play.run(c.submitted("b", "late"))
+    assert play.recorded[before].header.takeover
+    assert _orders(play).endswith("b")
+    assert len(_orders(play)) == 10
