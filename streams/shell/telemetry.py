@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -44,6 +45,9 @@ METRICS: MappingProxyType[MetricName, str] = MappingProxyType(
 
 APPEND_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0, 5.0)
 """From the floor of an append on one machine to `append_timeout_ms`."""
+
+CLIENT_LINE_EVERY_S = 5.0
+"""While a broker is down every client of a process reports each attempt to connect."""
 
 ROLES = ("restoring", "standby", "claiming", "owner", "halted", "closed")
 
@@ -125,6 +129,22 @@ class Telemetry:
         return kind(name, METRICS[name], ["cell", *labels], registry=self.registry)
 
 
+class _Seldom(logging.Filter):
+    """Passes a kind of line of the Kafka client once in a while: it tells of every try."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether nothing of this kind was passed lately; the client puts the kind first."""
+        kind = str(record.args[0]) if isinstance(record.args, tuple) and record.args else record.msg
+        is_due = time.monotonic() - self._told_at.get(kind, float("-inf")) >= CLIENT_LINE_EVERY_S
+        if is_due:
+            self._told_at[kind] = time.monotonic()
+        return is_due
+
+
 def configure_logging(level: str) -> None:
     """Write every line of this process, the Kafka client's included, as JSON to standard error."""
     shared: list[Any] = [
@@ -150,4 +170,5 @@ def configure_logging(level: str) -> None:
             ],
         )
     )
+    logging.getLogger("librdkafka").addFilter(_Seldom())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -32,7 +32,7 @@ _CLIENT: Mapping[str, Any] = {
     # A small request must not wait for the next one.
     "socket.nagle.disable": True,
     # The default grows to 10 s, which would outlast any restart of a broker.
-    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 500,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 500,
