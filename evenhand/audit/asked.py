@@ -1,7 +1,8 @@
 """What the inputs of an entry were: the records behind its runs, read by a rule of our own.
 
-A record is an input if its key is not empty and lies on its partition, its value is a word that
-belongs on the topic, and key and body name the same owner. Everything else is quarantined (R153).
+A record is an input if its key is not empty and lies on its partition, its value is a word of a
+bounded size that belongs on the topic, and key and body name the same owner. Everything else is
+quarantined (R153).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from schemas import codec
 from schemas.entry import Entry
 from schemas.errors import WordError
 from schemas.inputs import Input, ResultReported
-from schemas.topics import INPUT_TOPICS, TOPICS, Topic, input_key
+from schemas.topics import INPUT_BYTES_MAX, INPUT_TOPICS, TOPICS, Topic, input_key
 
 from .logs import Logs, Record
 
@@ -69,7 +70,7 @@ class _Stream:
         return left
 
     def _word(self, record: Record, partition_of: PartitionOf) -> Input | None:
-        if not record.key or record.value is None:
+        if not record.key or record.value is None or len(record.value) > INPUT_BYTES_MAX:
             return None
         if partition_of(record.key, self._count) != self._partition:
             return None

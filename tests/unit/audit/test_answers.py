@@ -44,6 +44,11 @@ def a_newer_program_wrote_an_entry(history: History) -> int:
 
 
 @plants.breaks("chain")
+def the_generation_changes(history: History) -> int:
+    return history.append([], [], generation=2)
+
+
+@plants.breaks("chain")
 def an_input_stands_among_the_events(history: History) -> int:
     return history.append([], [history.submission("a")], publish=False)
 

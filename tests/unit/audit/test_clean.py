@@ -46,6 +46,7 @@ def test_what_nobody_may_act_on_is_quarantined() -> None:
     for run in (
         history.logs.ask(b""),
         history.logs.ask(word[:-1]),
+        history.logs.ask(codec.encode(history.submission("b", payload_ref="x" * 65_536))),
         history.logs.ask(word + b"\x00"),
         history.logs.ask(foreign),
         history.logs.ask(word, key=b"", partition=0),

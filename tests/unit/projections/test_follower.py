@@ -97,7 +97,6 @@ def test_another_version_of_a_view_rebuilds(
         {"epoch": 2},
         {"epoch": 3, "takeover": True},
         {"owner": b"somebody-else-16"},
-        {"generation": 2},
     ],
     ids=str,
 )
