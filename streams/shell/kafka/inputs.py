@@ -149,7 +149,8 @@ class KafkaInputs:
         ends_at = now + wait_ms / 1_000
         slice_s = _IDLE_SLICE_S if now - self._busy_at > _IDLE_AFTER_S else _SLICE_S
         while not urgent and not (submissions_max and self._turns) and now < ends_at:
-            first = self._urgent.poll(min(slice_s, ends_at - now))
+            # The client counts whole milliseconds: a shorter wait would spin.
+            first = self._urgent.poll(max(_SLICE_S, min(slice_s, ends_at - now)))
             if first is not None:
                 urgent = [first, *self._urgent.consume(config.URGENT_PER_TAKE_MAX - 1, 0)]
             self._line_up()

@@ -101,11 +101,13 @@ class KafkaWriter:
             AppendFailed: the record may or may not be on the journal.
         """
         ends_at = time.monotonic() + wait_ms / 1_000
-        # Other callbacks (logs, errors) end a poll early too.
-        while self._report is None:
-            self._producer.poll(max(0.0, ends_at - time.monotonic()))
-            if self._report is None and time.monotonic() >= ends_at:
-                return None
+        self._producer.poll(0)
+        # Other callbacks (logs, errors) end a poll early too, and the client counts whole
+        # milliseconds: a shorter wait would spin.
+        while self._report is None and (left_s := ends_at - time.monotonic()) > 0:
+            self._producer.poll(max(0.001, left_s))
+        if self._report is None:
+            return None
         error, message = self._report
         if error is not None:
             raise AppendFailed(str(error))
