@@ -1,7 +1,7 @@
 """The simulated ports keep the promises that are tested on the real ones."""
 
 from collections.abc import Callable, Sequence
-from random import Random  # noqa: TID251 - seeded, handed to the host
+from random import Random
 from typing import Any
 
 import pytest
