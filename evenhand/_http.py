@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from evenhand._transport import Submission
 from evenhand._words import bodies, codes, problems
-from evenhand.errors import EvenhandError, Unreachable, kind_of
+from evenhand.errors import EvenhandError, InvalidField, Unreachable, kind_of
 
 ANSWER_WAIT_S: Final = 10.0
 """Beyond what the server was asked to wait; then the connection is taken for dead."""
@@ -76,13 +76,16 @@ def cancel(operation: str, reason: str) -> Request:
 
 
 def quoted(key: str) -> str:
-    """The key as a structured-field string (draft 07); bare if that form cannot hold it.
+    """The key as a structured-field string (draft 07).
 
     >>> quoted('order 7')
     '"order 7"'
+
+    Raises:
+        InvalidField: a header cannot carry it.
     """
     if not key.isascii() or not key.isprintable():
-        return key
+        raise InvalidField("Expected an idempotency key of printable ASCII characters")
     escaped = key.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

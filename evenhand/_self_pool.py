@@ -26,7 +26,7 @@ from evenhand.errors import (
 _STOP_WAIT_S: Final = 30.0
 _STILL_COMING: Final = {bodies.State.WAITING, bodies.State.PARKED, bodies.State.GRANTED}
 
-Tell = Callable[[Any], None]
+Tell = Callable[[Any], object]
 """Takes what a waiting caller hears: an Attempt, an event about its operation, or None at last."""
 
 

@@ -300,9 +300,12 @@ def test_acquire_gives_back_what_was_not_sent(desk: Desk) -> None:
 
 
 def test_acquire_fails_the_operation_when_its_block_fails(desk: Desk) -> None:
-    with pytest.raises(LookupError), desk.twin.acquire(**ACQUIRED) as grant:
+    def ask(grant: Attempt) -> None:
         grant.sent()
         raise LookupError
+
+    with pytest.raises(LookupError), desk.twin.acquire(**ACQUIRED) as grant:
+        ask(grant)
     assert desk.until_state(grant.operation, State.FAILED).error == "LookupError"
 
 
