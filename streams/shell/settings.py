@@ -22,8 +22,8 @@ from streams.shell.ports import Timing
 FILE_VARIABLE = "EVENHAND_CONFIG"
 """Names the TOML file whose values hold where the environment is silent."""
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
-"""A part of a topic's name, and of positions."""
+_NAME = Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)
+"""A part of a topic's name, and of positions: neither dots nor colons."""
 
 
 class Settings(BaseSettings):
@@ -44,9 +44,9 @@ class Settings(BaseSettings):
 
     bootstrap: str = "127.0.0.1:9092"
     """Brokers to begin with, `host:port`, separated by commas."""
-    prefix: Name = "evenhand"
+    prefix: Annotated[str, _NAME] = "evenhand"
     """First part of every topic's name."""
-    cell: Annotated[CellId, Name] = CellId("main")
+    cell: Annotated[CellId, _NAME] = CellId("main")
     """The cell that this process schedules."""
     data_dir: Path = Path("data")
     """Where tables are kept. They may be lost; two processes must not share them."""

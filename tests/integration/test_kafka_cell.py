@@ -1,13 +1,20 @@
 """One cell on a real broker: bad input, greedy members and patient ones."""
 
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenhand.dev.processes import Processes
 from schemas import events as e
 from schemas.codec import encode
 from schemas.codes import Code
-from schemas.topics import Topic
+from schemas.topics import TOPICS, Topic
+from streams.shell.genesis import CellDiffers
 from streams.shell.settings import Settings
-from streams.shell.wiring import apply_topics
+from streams.shell.wiring import STOPPED, apply_topics
 from tests.support.asked import submission
-from tests.support.kafka import PARTITIONS, Log
+from tests.support.kafka import PARTITIONS, Log, until
 from tests.support.rig import Rig, Tail, Worker
 
 
@@ -98,3 +105,36 @@ def test_beginning_a_cell_twice_checks_it_and_changes_nothing(rig: Rig, begun: S
     before = rig.log.read(Topic.JOURNAL)[0]
     assert not apply_topics(begun)
     assert rig.log.read(Topic.JOURNAL)[0] == before
+
+
+def test_another_beginning_of_a_cell_is_refused(begun: Settings, log: Log) -> None:
+    with pytest.raises(CellDiffers, match="generation"):
+        apply_topics(begun, generation=2)
+    log.delete(log.name(Topic.GRANTS))
+    with pytest.raises(CellDiffers, match="topics"):
+        apply_topics(begun)
+    assert len(log.read(Topic.JOURNAL)) == 1
+
+
+def test_a_journal_that_a_stranger_began_is_begun_by_nobody(settings: Settings, log: Log) -> None:
+    log.create(log.name(Topic.JOURNAL), TOPICS[Topic.JOURNAL].all_settings)
+    log.send(Topic.JOURNAL, key="", raw=b"first", partition=0)
+    with pytest.raises(CellDiffers, match="first entry"):
+        apply_topics(settings)
+    assert len(log.read(Topic.JOURNAL)) == 1
+
+
+def test_a_scheduler_waits_for_its_topics_and_ends_in_order(
+    settings: Settings, tmp_path: Path
+) -> None:
+    env = {
+        "EVENHAND_BOOTSTRAP": settings.bootstrap,
+        "EVENHAND_PREFIX": settings.prefix,
+        "EVENHAND_DATA_DIR": str(tmp_path),
+    }
+    with Processes(tmp_path / "logs") as processes:
+        early = processes.start("early", [sys.executable, "-m", "streams"], env=env)
+        until(lambda: "evenhand topics apply" in early.tail(), "a word on what is missing")
+        assert apply_topics(settings)
+        until(lambda: '"role": "owner"' in early.tail(), "the scheduler to own its cell")
+        assert early.terminate() == STOPPED

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -131,13 +132,19 @@ class KafkaAdmin:
 
     def _ask(self, places: Iterable[Place], which: OffsetSpec) -> "Asked":
         wanted = {TopicPartition(*place): which for place in places}
-        return Asked(self._client.list_offsets(wanted, request_timeout=config.ASK_TIMEOUT_S))
+        return Asked(
+            self._client,
+            self._client.list_offsets(wanted, request_timeout=config.ASK_TIMEOUT_S),
+        )
 
 
 class Asked:
     """Offsets that were asked for, answered in a while or never."""
 
-    def __init__(self, futures: Mapping[TopicPartition, "Future[Any]"]) -> None:
+    def __init__(
+        self, client: AdminClient, futures: Mapping[TopicPartition, "Future[Any]"]
+    ) -> None:
+        self._client = client
         self._futures = futures
 
     def is_done(self) -> bool:
@@ -146,13 +153,25 @@ class Asked:
 
     def answers(self, wait_s: float) -> dict[Place, int] | None:
         """All offsets, waiting up to `wait_s` for each; None if one is missing."""
-        try:
-            return {
-                (place.topic, place.partition): future.result(wait_s).offset
-                for place, future in self._futures.items()
-            }
-        except (KafkaException, NotInTime):
-            return None
+        found = {}
+        leaderless = set()
+        for place, future in self._futures.items():
+            try:
+                found[place.topic, place.partition] = future.result(wait_s).offset
+            except NotInTime:
+                return None
+            except KafkaException as error:
+                if error.args[0].code() != config.NO_LEADER_KNOWN:
+                    return None
+                leaderless.add(place.topic)
+        for topic in leaderless:
+            self._forget(topic)
+        return None if leaderless else found
+
+    def _forget(self, topic: str) -> None:
+        """The client remembers that a topic was missing, and answers so for seconds unasked."""
+        with suppress(KafkaException):
+            self._client.list_topics(topic, config.ASK_TIMEOUT_S)
 
 
 class CellTopics:

@@ -20,7 +20,7 @@ URGENT_PER_TAKE_MAX: Final = 256
 # The client's own codes are public and begin with an underscore all the same.
 END_OF_LOG: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 OFFSET_GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
-PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001
+NO_LEADER_KNOWN: Final = KafkaError._NOENT  # noqa: SLF001
 
 _LOG = logging.getLogger("librdkafka")
 
