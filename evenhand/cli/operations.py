@@ -62,7 +62,7 @@ def get_operation(
     """Show one operation as it is now.
 
     Example:
-    evenhand operations get 0123456789abcdef0123456789abcdef
+    evenhand operations get c8f71309f7411b9d9fb9dd7c14eb69dd
     """
     with api() as transport:
         found = transport.get(operation, at_least=at_least, wait_s=transport.retry_s)
@@ -112,7 +112,7 @@ def cancel_operation(
     """Ask for the end of an operation; repeats are harmless.
 
     Example:
-    evenhand operations cancel 0123456789abcdef0123456789abcdef --reason "no longer needed"
+    evenhand operations cancel c8f71309f7411b9d9fb9dd7c14eb69dd --reason "no longer needed"
     """
     with api() as transport:
         written = transport.cancel(operation, reason=reason)

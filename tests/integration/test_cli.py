@@ -1,0 +1,184 @@
+"""The command against a real cell: every example of its help, exit codes, data and messages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from evenhand.cli.development import Development
+from evenhand.dev.broker import Broker
+from evenhand.dev.processes import Processes
+from tests.support.examples import examples
+from tests.support.kafka import until
+
+ROOT = Path(__file__).parents[2]
+RUN_ELSEWHERE = {"dev", "demo", "scheduler", "api"}
+"""`dev` has a test below and runs scheduler and API; the demo is a target of its own."""
+ORDER = ["topics apply", "config apply", "operations submit"]
+SUBMIT = [
+    "operations",
+    "submit",
+    "--pool",
+    "default",
+    "--domain",
+    "default",
+    "--prompt-tokens",
+    "900",
+    "--output-tokens-max",
+    "300",
+    "--wait-admitted-ms",
+    "5000",
+    "--idempotency-key",
+]
+
+
+class Shell:
+    """Runs the command as a script would, in the environment that `evenhand dev` prints."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = {**os.environ, **environment}
+
+    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "evenhand", *arguments],
+            cwd=ROOT,
+            env={**self._environment, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def data(self, *arguments: str) -> Any:
+        done = self(*arguments)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
+    home: Path = tmp_path_factory.mktemp("cell")
+    with Processes(home / "logs") as processes:
+        development = Development(
+            processes, broker.bootstrap, home=home, api_port=0, prefix=f"cli{uuid4().hex[:8]}"
+        )
+        development.start()
+        yield development
+
+
+@pytest.fixture(scope="module")
+def shell(development: Development) -> Shell:
+    return Shell(exported(development.shell_lines()))
+
+
+def exported(lines: Iterator[str]) -> dict[str, str]:
+    pairs = (line.removeprefix("export ").split("=", 1) for line in lines if line[:1] != "#")
+    return dict(pairs)
+
+
+def test_every_example_of_the_help_runs(shell: Shell) -> None:
+    found = dict(examples())
+    assert all(example[:1] == ["evenhand"] for example in found.values()), found
+    for name in sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else 9, name)):
+        if name not in RUN_ELSEWHERE:
+            done = shell(*found[name][1:])
+            assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+
+
+def test_data_is_on_stdout_and_messages_are_on_stderr(shell: Shell) -> None:
+    done = shell(*SUBMIT, "stdout", "--output", "json")
+    assert json.loads(done.stdout)["state"] == "admitted"
+    assert done.stderr == ""
+    refused = shell("operations", "get", "0" * 32)
+    assert refused.stdout == ""
+    assert "not-found" in refused.stderr
+
+
+def test_exit_codes_say_what_a_script_should_do(shell: Shell) -> None:
+    assert shell(*SUBMIT, "codes").returncode == 0
+    assert shell(*SUBMIT, "codes", "--effect", "keyed").returncode == 3
+    assert shell("operations", "submit").returncode == 2
+    assert shell("operations", "get", "0" * 32).returncode == 5
+    assert shell("tenants", "list", EVENHAND_API_KEY="eh_no_key").returncode == 6
+    unreachable = shell("tenants", "list", EVENHAND_API_URL="http://127.0.0.1:1")
+    assert unreachable.returncode == 4
+    assert unreachable.stdout == ""
+
+
+def test_lists_can_be_filtered_and_bounded(shell: Shell) -> None:
+    for number in range(3):
+        shell(*SUBMIT, f"list-{number}")
+    rows = shell.data("operations", "list", "--state", "waiting", "--limit", "2")
+    assert len(rows) == 2
+    assert {row["state"] for row in rows} == {"waiting"}
+
+
+def test_budgets_show_what_was_configured(shell: Shell) -> None:
+    rows = shell.data("budgets", "list")
+    assert {(row["domain"], row["dimension"]) for row in rows} >= {
+        ("default", "requests"),
+        ("default", "tokens"),
+        ("default", "slots"),
+    }
+
+
+def test_a_wrong_file_changes_nothing(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[domains.new]\npolicy = 'fifo'\ndimensions = []\nmisspelt = 1\n")
+    done = shell("config", "apply", str(file))
+    assert done.returncode == 2
+    assert "misspelt" in done.stderr
+    assert shell.data("budgets", "list") == [
+        row for row in shell.data("budgets", "list") if row["domain"] == "default"
+    ]
+
+
+def test_what_the_owner_refuses_is_reported_with_its_reason(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"pools": {"new": {"domains": ["nowhere"]}}}))
+    done = shell("config", "apply", str(file), "--output", "json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)[0]["answer"] == "refused: invalid-field"
+    assert "nowhere" in done.stderr
+
+
+def test_settings_are_shown_with_their_origin(shell: Shell) -> None:
+    rows = {row["setting"]: row for row in shell.data("config", "show")}
+    assert rows["EVENHAND_BOOTSTRAP"]["origin"] == "environment"
+    assert rows["EVENHAND_REPLICATION"]["origin"] == "default"
+
+
+def test_a_new_key_opens_the_door(shell: Shell) -> None:
+    key = shell("keys", "create", "--role", "auditor").stdout.strip()
+    assert shell("tenants", "list", EVENHAND_API_KEY=key).returncode == 0
+
+
+def test_dev_runs_everything_until_it_is_interrupted(tmp_path: Path, broker: Broker) -> None:
+    out, said = tmp_path / "out", tmp_path / "said"
+    with out.open("wb") as stdout, said.open("wb") as stderr:
+        dev = subprocess.Popen(
+            [sys.executable, "-m", "evenhand", "dev", "--api-port", "0"],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "EVENHAND_BOOTSTRAP": broker.bootstrap,
+                "EVENHAND_PREFIX": f"dev{uuid4().hex[:8]}",
+            },
+            stdout=stdout,
+            stderr=stderr,
+        )
+    try:
+        until(lambda: b"Ready" in said.read_bytes(), "dev to be ready", 90)
+        shell = Shell(exported(iter(out.read_text().splitlines())))
+        assert shell.data(*SUBMIT, "in-dev", "--output", "json")["state"] == "admitted"
+    finally:
+        dev.send_signal(signal.SIGINT)
+        assert dev.wait(60) == 0
+    assert shell("tenants", "list").returncode == 4, "Expected the API to be gone"
