@@ -12,10 +12,17 @@ import httpx
 from api.auth import add_key
 from evenhand._kafka import KafkaSender
 from evenhand._transport import Kafka
-from evenhand.dev.demo_cell import CELL, SPEED_UP, WEIGHTS, WORKERS, proposals
+from evenhand.dev.demo_cell import (
+    CELL,
+    OVER_API,
+    SPEED_UP,
+    USER,
+    WEIGHTS,
+    WORKERS,
+    proposals,
+)
 from evenhand.dev.judge import Limits
 from evenhand.dev.node import free_port
-from evenhand.dev.play import TENANTS
 from evenhand.dev.processes import Process, Processes
 from schemas import bodies
 from streams.shell.journal import AppendFailed
@@ -55,10 +62,15 @@ class Programs:
         self._http = httpx.Client(timeout=2.0)
         keys_file = data / "keys.jsonl"
         self.tenant_keys = {
-            tenant: add_key(keys_file, role=bodies.Role.TENANT, tenant=tenant, user="the traces")
-            for tenant in TENANTS
+            tenant: add_key(keys_file, role=bodies.Role.TENANT, tenant=tenant, user=USER)
+            for tenant in OVER_API
         }
         self._auditor_key = add_key(keys_file, role=bodies.Role.AUDITOR)
+
+    @property
+    def kafka(self) -> Kafka:
+        """The cell's topics."""
+        return Kafka(bootstrap=self.bootstrap, prefix=self.prefix, cell=CELL)
 
     def url(self, name: str) -> str:
         """Where a program answers over HTTP."""
@@ -138,7 +150,7 @@ class Programs:
         return True
 
     def _configure(self) -> None:
-        sender = KafkaSender(Kafka(bootstrap=self.bootstrap, prefix=self.prefix, cell=CELL))
+        sender = KafkaSender(self.kafka)
         for proposal in proposals():
             sender.send(proposal, None)
         assert sender.flush(READY_S), "Expected the broker to take the configuration"
