@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 
 from evenhand.dev.broker import Broker, NoBroker
-from tests.support.kafka import Log
+from streams.shell.kafka.admin import CellTopics, KafkaAdmin
+from tests.support.kafka import PARTITIONS, Log
 
 HERE = Path(__file__).parent
 TIERS = ("unit", "properties", "simulation", "contract", "integration", "chaos")
@@ -53,3 +54,15 @@ def bootstrap(broker: Broker) -> str:
 def log(bootstrap: str) -> Log:
     """Topic names nobody else has; no topic exists yet."""
     return Log(bootstrap, prefix=f"t{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> KafkaAdmin:
+    return KafkaAdmin(bootstrap)
+
+
+@pytest.fixture
+def topics(admin: KafkaAdmin, log: Log) -> CellTopics:
+    topics = CellTopics(admin, log.prefix, log.cell)
+    topics.create(PARTITIONS)
+    return topics

@@ -130,7 +130,6 @@ def _write_strange_entries(rig: Rig) -> int:
         replace(ours, owner=stranger, takeover=True),
         replace(ours, owner=stranger, takeover=True, epoch=head.epoch + 2),
         replace(ours, previous=-1, height=0, epoch=1, takeover=True, owner=stranger),
-        replace(ours, generation=head.generation + 1),
     )
     for entry in strange:
         rig.log.send(Topic.JOURNAL, key="", raw=encode(entry), partition=0)
