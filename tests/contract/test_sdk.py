@@ -2,103 +2,17 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from evenhand import Attempt, NotSent, Outcome, Result, errors
-from evenhand.cli.development import TENANT, USER, Development
-from evenhand.dev.broker import Broker
-from evenhand.dev.processes import Processes
-from evenhand.testing import FakeEvenhand
-from schemas.bodies import Operation, State
+from schemas.bodies import State
+from tests.support.desk import Desk
 from tests.support.kafka import until
-from tests.support.twins import AsyncTwin, SyncTwin, Twin
 
 WAIT_S = 20.0
-WHO = {"tenant": TENANT, "user": USER}
-INTENT: dict[str, Any] = {
-    "pool": "default",
-    "domain": "default",
-    "prompt_tokens": 90,
-    "output_tokens_max": 30,
-    "start_within_ms": 60_000,
-}
-ACQUIRED = {name: INTENT[name] for name in ("domain", "prompt_tokens", "output_tokens_max")}
-TWINS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Twin]] = {
-    "sync": SyncTwin,
-    "async": AsyncTwin,
-}
-
-
-@pytest.fixture(scope="module")
-def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
-    """A real cell with its scheduler and API."""
-    home: Path = tmp_path_factory.mktemp("cell")
-    with Processes(home / "logs") as processes:
-        development = Development(
-            processes, broker.bootstrap, home=home, api_port=0, prefix=f"sdk{uuid4().hex[:8]}"
-        )
-        development.start()
-        yield development
-
-
-@dataclass
-class Desk:
-    """One twin at one cell; what it submits is cancelled when the test is over."""
-
-    twin: Twin
-    kafka: Any
-    submitted: list[str] = field(default_factory=list)
-
-    def admit(self, key: str | None = None, **fields: Any) -> Operation:
-        key = key or uuid4().hex
-        told = self.twin.call("submit", idempotency_key=key, **{**INTENT, **fields})
-        self.submitted.append(told.operation)
-        found: Operation = self.twin.call("wait_admitted", told)
-        return found
-
-    def get(self, operation: str) -> Operation:
-        found: Operation = self.twin.call("get", operation)
-        return found
-
-    def worker(self, handle: Callable[[Attempt], Result | None], *, places: int = 1) -> Any:
-        return self.twin.worker(handle, pool="default", kafka=self.kafka, places=places)
-
-    def until_state(self, operation: str, *states: State) -> Operation:
-        until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")
-        return self.get(operation)
-
-    def clear(self) -> None:
-        for operation in self.submitted:
-            self.twin.call("cancel", operation)
-        self.twin.close()
-
-
-@pytest.fixture(params=["fake", "http", "kafka"])
-def cell(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=["sync", "async"])
-def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
-    twin, asynchronous = TWINS[request.param], request.param == "async"
-    if cell == "fake":
-        fake = FakeEvenhand()
-        door = (fake.async_transport if asynchronous else fake.transport)(TENANT, USER)
-        both = {"transport": door, "kafka": fake, **WHO}
-        desk = Desk(twin(both, both), fake)
-    else:
-        real: Development = request.getfixturevalue("development")
-        door = {"url": real.api_url, "api_key": real.tenant_key}
-        straight = {**door, "kafka": real.kafka, **WHO}
-        desk = Desk(twin(door if cell == "http" else straight, straight), real.kafka)
-    yield desk
-    desk.clear()
 
 
 def test_a_handler_runs_what_was_submitted_and_its_usage_is_recorded(desk: Desk) -> None:
@@ -283,34 +197,3 @@ def test_a_running_handler_sees_that_its_end_is_wanted(desk: Desk) -> None:
 def test_a_pool_that_does_not_exist_ends_the_worker(desk: Desk) -> None:
     with pytest.raises(errors.UnknownPool):
         desk.twin.run_worker(lambda _: None, pool="nobody", kafka=desk.kafka)
-
-
-def test_acquire_settles_on_leaving(desk: Desk) -> None:
-    with desk.twin.acquire(**ACQUIRED) as grant:
-        grant.sent()
-        grant.usage(prompt_tokens=1, output_tokens=2)
-    found = desk.until_state(grant.operation, State.SUCCEEDED)
-    assert (found.pool, found.used_output_tokens) == ("self", 2)
-
-
-def test_acquire_gives_back_what_was_not_sent(desk: Desk) -> None:
-    with pytest.raises(NotSent), desk.twin.acquire(**ACQUIRED) as grant:
-        raise NotSent
-    desk.until_state(grant.operation, State.CANCELLED)
-
-
-def test_acquire_fails_the_operation_when_its_block_fails(desk: Desk) -> None:
-    def ask(grant: Attempt) -> None:
-        grant.sent()
-        raise LookupError
-
-    with pytest.raises(LookupError), desk.twin.acquire(**ACQUIRED) as grant:
-        ask(grant)
-    assert desk.until_state(grant.operation, State.FAILED).error == "LookupError"
-
-
-def test_acquire_raises_what_refuses_it_and_goes_on(desk: Desk) -> None:
-    with pytest.raises(errors.UnknownDomain), desk.twin.acquire(**{**ACQUIRED, "domain": "x"}):
-        pytest.fail("Expected no permission")
-    with desk.twin.acquire(**ACQUIRED) as grant:
-        assert grant.send_within_s > 0

@@ -1,0 +1,55 @@
+"""A twin of the SDK at every kind of cell: the shipped double, over HTTP, straight to Kafka."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from evenhand.cli.development import TENANT, USER, Development
+from evenhand.dev.broker import Broker
+from evenhand.dev.processes import Processes
+from evenhand.testing import FakeEvenhand
+from tests.support.desk import Desk
+from tests.support.twins import AsyncTwin, SyncTwin, Twin
+
+WHO = {"tenant": TENANT, "user": USER}
+TWINS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Twin]] = {
+    "sync": SyncTwin,
+    "async": AsyncTwin,
+}
+
+
+@pytest.fixture(scope="session")
+def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
+    """A real cell with its scheduler and API."""
+    home: Path = tmp_path_factory.mktemp("cell")
+    with Processes(home / "logs") as processes:
+        development = Development(
+            processes, broker.bootstrap, home=home, api_port=0, prefix=f"sdk{uuid4().hex[:8]}"
+        )
+        development.start()
+        yield development
+
+
+@pytest.fixture(params=["fake", "http", "kafka"])
+def cell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sync", "async"])
+def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
+    twin, asynchronous = TWINS[request.param], request.param == "async"
+    if cell == "fake":
+        fake = FakeEvenhand()
+        door = (fake.async_transport if asynchronous else fake.transport)(TENANT, USER)
+        both = {"transport": door, "kafka": fake, **WHO}
+        desk = Desk(twin(both, both), fake)
+    else:
+        real: Development = request.getfixturevalue("development")
+        door = {"url": real.api_url, "api_key": real.tenant_key}
+        straight = {**door, "kafka": real.kafka, **WHO}
+        desk = Desk(twin(door if cell == "http" else straight, straight), real.kafka)
+    yield desk
+    desk.clear()
