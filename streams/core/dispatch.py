@@ -3,8 +3,9 @@
 A head that does not fit is passed over, so that no budget idles while another head fits (R28).
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
+from operator import itemgetter
 
 from schemas.codes import Code
 from schemas.events import (
@@ -20,7 +21,7 @@ from schemas.units import Millis, Tokens
 
 from .budgets import Cost, call_cost, check, cost_ns, earliest_ms, hold, never_fits
 from .configured import Domain
-from .fairness import Counter, Lane
+from .fairness import Counter, Lane, Policy
 from .limits import PARKED_PER_ENTRY_MAX
 from .operations import AttemptRow, Phase
 from .outcomes import Binds, Fits
@@ -40,12 +41,10 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     """
     blocked: tuple[Counter, Waiting, Binds] | None = None
     for lane in domain.lanes.values():
-        with closing(lane.in_order()) as counters:
-            for counter in counters:
-                found = _open_head(state, counter)
-                if found is None:
-                    continue
-                head, member = found
+        with closing(_candidates(state, lane)) as candidates:
+            for head, member, counter in candidates:
+                if head.deadline_ms <= state.now_ms:  # its timer is still behind others
+                    return [_expired(state, counter, head, "deadline")]
                 windows = domain.levels(counter.tenant)
                 fit = check(windows, call_cost(head.tokens))
                 if isinstance(fit, Fits):
@@ -59,16 +58,29 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     return _deferral(state, domain, *blocked) if blocked else []
 
 
-def _open_head(state: State, counter: Counter) -> tuple[Waiting, MemberId] | None:
-    """The tenant's oldest head whose pool has a free place, and the member to run it."""
-    best: tuple[Waiting, MemberId] | None = None
+Candidate = tuple[Waiting, MemberId, Counter]
+"""A head that may be granted, the member that would run it, and whose it is."""
+_HEAD = itemgetter(0)
+
+
+def _candidates(state: State, lane: Lane) -> Generator[Candidate, None, None]:
+    """Heads whose pool has a free place, in the order of the policy; of one tenant oldest first.
+
+    FIFO is an order of heads, not of tenants.
+    """
+    with closing(lane.in_order()) as counters:
+        found = (one for counter in counters for one in _open(state, counter))
+        yield from sorted(found, key=_HEAD) if lane.policy is Policy.FIFO else found
+
+
+def _open(state: State, counter: Counter) -> list[Candidate]:
+    found: list[Candidate] = []
     for place, queue in counter.queues.items():
         member = state.pools.free_member(place)
         if member is not None:
-            head = queue.head()
-            if best is None or head.sequence < best[0].sequence:
-                best = (head, member)
-    return best
+            found.append((queue.head(), member, counter))
+    found.sort(key=_HEAD)
+    return found
 
 
 def _exhausted(domain: Domain) -> bool:
@@ -91,16 +103,22 @@ def _must_leave(
             level=never.level,
             dimension=never.dimension,
         )
-    longest = max((window.config.window_ms or Millis(0) for window in windows), default=0)
-    if head.deadline_ms > state.now_ms + 2 * longest:
+    # No exit lies beyond this, so that a later deadline needs no look at the buckets.
+    furthest = max(w.config.reset_uncertainty_ms + (w.config.window_ms or 0) for w in windows)
+    furthest += domain.config.send_within_ms + domain.config.transit_ms + state.clocking.term_ms
+    if head.deadline_ms > state.now_ms + 2 * furthest:
         return None
     earliest = earliest_ms(windows, cost)
     if earliest is None or earliest + state.cell.stepped_ms < head.deadline_ms:
         return None
+    return _expired(state, counter, head, "not_before")
+
+
+def _expired(state: State, counter: Counter, head: Waiting, reason: str) -> OperationExpired:
     row = state.operation(head.operation)
     assert row is not None
     return OperationExpired(
-        tenant=counter.tenant, operation=head.operation, reason="not_before", member=row.member
+        tenant=counter.tenant, operation=head.operation, reason=reason, member=row.member
     )
 
 
@@ -112,7 +130,7 @@ def _grant(
     config = domain.config
     cost = call_cost(head.tokens)
     hold_ms = counter.row.hold_ms or config.hold_initial_ms
-    shortest = min((w.config.window_ms for w in domain.windows if w.config.window_ms), default=0)
+    windows_ms = [w.config.window_ms for w in domain.windows if w.config.window_ms is not None]
     return GrantIssued(
         tenant=row.tenant,
         operation=head.operation,
@@ -135,7 +153,7 @@ def _grant(
         output_tokens_max=row.output_tokens_max,
         deadline_ms=row.deadline_ms,
         send_within_ms=config.send_within_ms,
-        report_send=shortest < SEND_REPORT_FACTOR * config.send_within_ms,
+        report_send=any(ms < SEND_REPORT_FACTOR * config.send_within_ms for ms in windows_ms),
         requests=cost.requests,
         tokens=cost.tokens,
         slots=cost.slots,

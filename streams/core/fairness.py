@@ -81,11 +81,6 @@ class Counter:
         """Cost served per weight; the smallest goes next."""
         return self.row.base + self.row.served // self.row.weight
 
-    @property
-    def first_sequence(self) -> int:
-        """Admission sequence of its oldest waiting operation."""
-        return min(queue.head().sequence for queue in self.queues.values())
-
 
 class Lane:
     """The counters of one lane of one domain, active ones in order of the policy in force."""
@@ -204,9 +199,8 @@ class Lane:
         match self.policy:
             case Policy.VIRTUAL_COUNTER:
                 yield from self._by_key()
-            case Policy.FIFO:
-                active = [counters[tenant] for _, tenant in self._ring]
-                yield from sorted(active, key=lambda counter: counter.first_sequence)
+            case Policy.FIFO:  # which head is the oldest depends on places: dispatch compares
+                yield from [counters[tenant] for _, tenant in self._ring]
             case Policy.STRICT_PRIORITY:
                 active = [counters[tenant] for _, tenant in self._ring]
                 yield from sorted(active, key=lambda counter: (counter.rank, counter.row.position))
