@@ -1,15 +1,25 @@
 """`python -m tests.benchmarks [--quick] [NAME …]`: one broker, every benchmark, one table."""
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
 from evenhand.dev.broker import Broker
-from tests.benchmarks import floors
+from tests.benchmarks import answer, floors, fold, lifecycles, memory, takeover
 from tests.benchmarks.result import REPOSITORY, Result, show, write
 from tests.benchmarks.stage import SEED, Stage
 
-BENCHMARKS = {"floors": floors.run}
+BENCHMARKS = {
+    "floors": floors.run,
+    "start-answer": answer.run,
+    "lifecycles-bare": lifecycles.bare,
+    "fold": fold.run,
+    "lifecycles": lifecycles.sdk,
+    "owner-memory": memory.run,
+    "kill-to-grant": takeover.run,
+}
+"""In this order: a later one may use the figures of an earlier one, or its journal."""
 
 
 def main() -> None:
@@ -30,6 +40,8 @@ def main() -> None:
                 prefix=f"bench-{name}",
                 quick=options.quick,
             )
+            stage.known = {result.name: result.value for result in results}
+            sys.stderr.write(f"{name} …\n")
             try:
                 results.extend(run(stage))
             finally:

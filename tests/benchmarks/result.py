@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
@@ -71,7 +72,7 @@ def show(results: Iterable[Result]) -> None:
     title = " ".join(f"{name} {value}" for name, value in versions().items())
     console = Console(width=160)
     console.print(title, style="dim")
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=MARKDOWN)
     headings = ("figure", "value", "unit", "floor", "ratio", "stage now", "aim", "core-us")
     for heading in headings:
         table.add_column(heading, justify="right" if heading in headings[1:5:2] else "left")

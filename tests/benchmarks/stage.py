@@ -1,16 +1,27 @@
 """What the benchmarks share: one broker, a cell each, the programs as processes, and their CPU."""
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from api.auth import add_key
+from evenhand.dev.node import free_port
 from evenhand.dev.processes import Process, Processes
+from schemas.bodies import Role
+from streams.shell.journal import AppendFailed
+from streams.shell.kafka.admin import ClusterSilent
+from streams.shell.settings import Settings
+from streams.shell.wiring import apply_topics
 
 SEED = 7
+READY_S = 60.0
+RESTORE_S = 400.0
+"""A million entries."""
 
 
 @dataclass(slots=True)
@@ -34,6 +45,9 @@ class Stage:
         self.prefix = prefix
         self.quick = quick
         self.work = work / prefix
+        self.known: dict[str, float] = {}
+        """Figures of this run so far, by name."""
+        self._root = work
         self._broker_pid = broker_pid
         self._programs = Processes(self.work)
 
@@ -48,14 +62,54 @@ class Stage:
             name, [sys.executable, *arguments], env={**self.settings, **settings}
         )
 
+    def beside(self, name: str) -> "Stage":
+        """A stage for another cell."""
+        prefix = f"{self.prefix}-{name}"
+        return Stage(self.bootstrap, self._broker_pid, self._root, prefix=prefix, quick=self.quick)
+
+    def api(self) -> Process:
+        """The door of the cell, following; nobody knocks."""
+        data, port = self.work / "api", free_port()
+        add_key(data / "keys.jsonl", role=Role.AUDITOR)
+        settings = {"EVENHAND_DATA_DIR": str(data), "EVENHAND_API_PORT": str(port)}
+        return self.start("api", "-m", "api", **settings)
+
+    def wait_for_role(
+        self, scheduler: Process, role: str, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait until the scheduler's log says that it has this role now."""
+
+        def has_role() -> bool:
+            meanwhile()
+            lines = [line for line in scheduler.log.read_text().splitlines() if '"role"' in line]
+            return bool(lines) and f'"{role}"' in lines[-1]
+
+        self._programs.wait_until(has_role, f"{scheduler.name} to be {role}", RESTORE_S)
+
+    def found_cell(self) -> None:
+        """Create the cell's topics and its first entry."""
+        self._programs.wait_until(self._has_begun, "the topics to be there", READY_S)
+
+    def scheduler(self, name: str) -> Process:
+        """A process that owns the cell or stands by."""
+        return self.start(name, "-m", "streams", EVENHAND_DATA_DIR=str(self.work / name))
+
+    def _has_begun(self) -> bool:
+        try:
+            apply_topics(Settings(bootstrap=self.bootstrap, prefix=self.prefix))
+        except (AppendFailed, ClusterSilent):
+            return False  # a broker that has just started is still electing leaders
+        return True
+
     def stop(self) -> None:
         """End everything that was started here."""
         self._programs.stop()
 
     @contextmanager
-    def cpu(self, **programs: Process | int) -> Iterator[Cpu]:
-        """Measure the broker, if it is ours, and these programs for as long as the block runs."""
-        pids = {name: p if isinstance(p, int) else p.pid for name, p in programs.items()}
+    def cpu(self, **programs: Process) -> Iterator[Cpu]:
+        """Measure broker (if it is ours), programs and this process while the block runs."""
+        pids = {name: program.pid for name, program in programs.items()}
+        pids["clients"] = os.getpid()
         if self._broker_pid is not None:
             pids = {"broker": self._broker_pid, **pids}
         watched = {name: psutil.Process(pid) for name, pid in pids.items()}
