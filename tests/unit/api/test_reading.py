@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.codes import CODES, Code
+from schemas.registry import MARKER
 from tests.support.door import Entrance, entrance
 from tests.support.kafka import until
 from tests.support.told import START_MS, Told
@@ -189,8 +190,8 @@ def test_a_restore_is_reported_and_nothing_is_answered_before_it(tmp_path: Path)
 
 
 def test_a_halted_follower_is_neither_alive_nor_ready(door: Entrance) -> None:
-    door.journal.append(b"a word of tomorrow")
-    until(lambda: door.halts, "the follower to halt")
+    door.journal.append(MARKER + b"tomorrow" + b"a word that nobody here knows")
+    until(lambda: bool(door.halts), "the follower to halt")
     health = door.ask("GET", "/healthz", key=None)
     assert health.status_code == 503
     assert "EntryUnreadable" in health.json()["detail"]
