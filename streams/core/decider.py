@@ -186,6 +186,27 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one a
             settlement.returned(state, event)
         case e.GrantExpired() | e.GrantRevoked():
             settlement.grant_ended(state, event)
+        case _:
+            _evolve_rest(state, event)
+
+
+_Rest = (
+    membership.Lived
+    | e.ConfigActivated
+    | e.CellBegan
+    | e.DuplicateObserved
+    | e.SubmissionConflicted
+    | e.StartRefused
+    | e.ResultRefusedStale
+    | e.JoinRefused
+    | e.ConfigRefused
+    | e.InputQuarantined
+)
+
+
+def _evolve_rest(state: State, event: _Rest) -> None:
+    """Members, configuration, and what is only told."""
+    match event:
         case (
             e.HeartbeatRecorded()
             | e.MemberSlotGranted()
