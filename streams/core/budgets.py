@@ -6,6 +6,7 @@ from typing import NamedTuple
 from schemas.inputs import DimensionConfig
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Tokens
 
+from .limits import COST_NS_MAX
 from .operations import Charge
 from .outcomes import Binds, Fits, NeverFits
 from .windows import Window, exit_ms
@@ -70,7 +71,7 @@ def cost_ns(dimensions: Iterable[DimensionConfig], cost: Cost, *, hold_ms: Milli
     """How long the call alone would occupy its scarcest dimension, in nanoseconds.
 
     max over dimensions of ceil(v * W / L), at least 1; concurrency: ceil(slots * hold / K)
-    (scheduling.md section 1). A paused dimension, L = 0, says nothing about cost.
+    (scheduling.md section 1), at most `COST_NS_MAX`. A paused dimension, L = 0, says nothing.
     """
     longest = 1
     for dimension in dimensions:
@@ -78,7 +79,7 @@ def cost_ns(dimensions: Iterable[DimensionConfig], cost: Cost, *, hold_ms: Milli
             span_ms = hold_ms if dimension.window_ms is None else dimension.window_ms
             amount = cost.amount(dimension)
             longest = max(longest, -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit))
-    return Nanos(longest)
+    return Nanos(min(longest, COST_NS_MAX))
 
 
 def settled_cost_ns(

@@ -13,6 +13,7 @@ from schemas.inputs import (
     PoolConfig,
     TenantConfig,
 )
+from schemas.units import Millis
 
 from .configured import tenant_scope
 from .fairness import Policy
@@ -36,6 +37,13 @@ POSITIVE_BOUNDS = (
     "deferral_sample_ms",
     "early_cancel_ms",
     "silence_ms",
+)
+BOUNDS = (
+    "waiting_count_max",
+    "waiting_bytes_max",
+    "payload_bytes_max",
+    "self_members_max",
+    "clock_bound_ms",
 )
 
 
@@ -99,16 +107,20 @@ def _faults(state: State, asked: ConfigProposed) -> Iterator[str]:
         yield from _pool_faults(state, asked.name, asked.pool)
 
 
+def _range_faults(
+    body: CellConfig | DomainConfig | TenantConfig, least: int, fields: Iterable[str]
+) -> Iterator[str]:
+    for field in fields:
+        value = getattr(body, field)
+        if not least <= value <= LIMIT_MAX:
+            yield f"Expected {field} from {least} to {LIMIT_MAX}, but got {value}"
+
+
 def _cell_faults(state: State, name: str, body: CellConfig) -> Iterator[str]:
     if name != state.cell.cell:
         yield f"Expected the name of the cell, {state.cell.cell!r}, but got {name!r}"
-    for field in POSITIVE_BOUNDS:
-        if getattr(body, field) < 1:
-            yield f"Expected {field} of 1 or more, but got {getattr(body, field)}"
-    for field in ("waiting_count_max", "waiting_bytes_max", "payload_bytes_max",
-                  "self_members_max", "clock_bound_ms"):  # fmt: skip
-        if getattr(body, field) < 0:
-            yield f"Expected {field} of 0 or more, but got {getattr(body, field)}"
+    yield from _range_faults(body, 1, POSITIVE_BOUNDS)
+    yield from _range_faults(body, 0, BOUNDS)
     yield from _share_faults(body.tenant_defaults)
     if body.tenant_defaults.budgets:
         yield "Expected no budgets in tenant_defaults: a budget belongs to a named tenant"
@@ -116,13 +128,9 @@ def _cell_faults(state: State, name: str, body: CellConfig) -> Iterator[str]:
 
 def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator[str]:
     if body.policy not in list(Policy):
-        yield f"Expected a policy of {[str(one) for one in Policy]}, but got {body.policy!r}"
-    for field in ("waiting_count_max", "waiting_bytes_max", "transit_ms"):
-        if getattr(body, field) < 0:
-            yield f"Expected {field} of 0 or more, but got {getattr(body, field)}"
-    for field in ("claim_by_ms", "send_within_ms", "hold_initial_ms"):
-        if getattr(body, field) < 1:
-            yield f"Expected {field} of 1 or more, but got {getattr(body, field)}"
+        yield f"Expected a policy of {[str(one) for one in Policy]}, but got {body.policy!r:.40}"
+    yield from _range_faults(body, 0, ("waiting_count_max", "waiting_bytes_max", "transit_ms"))
+    yield from _range_faults(body, 1, ("claim_by_ms", "send_within_ms", "hold_initial_ms"))
     yield from _level_faults(state, "domain", name, body.dimensions)
 
 
@@ -135,7 +143,7 @@ def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator
         if budget.domain not in state.config.domains:
             yield f"Expected a budget domain, but got {budget.domain!r}"
         yield from _level_faults(state, tenant_scope(name), budget.domain, budget.dimensions)
-    for domain in state.config.domains:
+    for domain in sorted(state.config.domains):
         if domain not in domains:
             yield from _still_used(state, tenant_scope(name), domain, ())
 
@@ -143,8 +151,7 @@ def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator
 def _share_faults(body: TenantConfig) -> Iterator[str]:
     if not 1 <= body.weight <= WEIGHT_MAX:
         yield f"Expected a weight from 1 to {WEIGHT_MAX}, but got {body.weight}"
-    if body.waiting_count_max < 0 or body.waiting_bytes_max < 0:
-        yield "Expected caps of 0 or more"
+    yield from _range_faults(body, 0, ("waiting_count_max", "waiting_bytes_max"))
 
 
 def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
@@ -176,7 +183,7 @@ def _level_faults(
 
 def _still_used(state: State, scope: str, domain: DomainId, names: Iterable[str]) -> Iterator[str]:
     """A dimension may be dropped only when nothing counts in it, or its charges would be lost."""
-    for (its_scope, its_domain, name), window in state.config.windows.items():
+    for (its_scope, its_domain, name), window in sorted(state.config.windows.items()):
         if (its_scope, its_domain) == (scope, domain) and name not in names and window.used:
             yield f"Expected {name} to be empty, but {window.used} still count; pause it first"
 
@@ -185,7 +192,7 @@ def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
     if not valid_name(one.name):
         yield "Expected a printable dimension name"
     if one.unit not in UNITS or one.kind not in KINDS:
-        yield f"Expected a unit of {UNITS} and a kind of {KINDS}, but got {one.unit}, {one.kind}"
+        yield f"Expected a unit of {UNITS} and a kind of {KINDS}, but got neither or one of them"
     if (one.unit == "slots") != (one.kind == "concurrency"):
         yield "Expected slots, and nothing else, to be limited by concurrency"
     if not 0 <= one.limit <= LIMIT_MAX:
@@ -194,10 +201,10 @@ def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
         yield "Expected window_ms for a window, and none for concurrency"
     if one.window_ms is not None and not 1 <= one.window_ms <= WINDOW_MS_MAX:
         yield f"Expected window_ms from 1 to {WINDOW_MS_MAX}, but got {one.window_ms}"
-    if one.reset_ms is not None and (one.kind != "fixed" or one.reset_ms < 0):
-        yield "Expected reset_ms of 0 or more, and only for a fixed window"
-    if one.reset_uncertainty_ms < 0:
-        yield "Expected reset_uncertainty_ms of 0 or more"
+    if one.reset_ms is not None and (one.kind != "fixed" or not 0 <= one.reset_ms <= LIMIT_MAX):
+        yield f"Expected reset_ms from 0 to {LIMIT_MAX}, and only for a fixed window"
+    if not 0 <= one.reset_uncertainty_ms <= WINDOW_MS_MAX:
+        yield f"Expected reset_uncertainty_ms from 0 to {WINDOW_MS_MAX}"
     if one.amount not in ("reserved", "actual") or one.instant not in ("arrival", "completion"):
         yield "Expected amount reserved or actual, and instant arrival or completion"
 
@@ -208,28 +215,35 @@ def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
 def activated(state: State, event: ConfigActivated) -> None:
     """Active from here on; every domain is looked at again, parked work too."""
     row = ConfigRow(event.version, event.cell, event.domain, event.tenant, event.pool)
+    term_ms = state.clocking.term_ms
     state.config.configure(event.scope, event.name, row)
+    if state.clocking.term_ms != term_ms:
+        for window in state.config.windows.values():
+            window.age_again(Millis(state.clocking.term_ms - term_ms))
     for name, domain in state.config.domains.items():
         if event.tenant is not None or (event.domain is not None and name == event.name):
             domain.row.review_from, domain.review_due = 0, True
             state.put_domain(domain)
         state.touch(name)
     if event.tenant is not None:
-        _reweigh(state, TenantId(event.name))
+        _reweigh(state, [TenantId(event.name)])
+    elif event.cell is not None:
+        _reweigh(state, None)
 
 
-def _reweigh(state: State, tenant: TenantId) -> None:
-    """Where something of the tenant waits; elsewhere its next operation brings the new weight.
+def _reweigh(state: State, tenants: Iterable[TenantId] | None) -> None:
+    """Where something of the tenants waits; elsewhere the next operation brings the new weight.
 
     Only active counters are sure to be in memory, and what is in memory may not matter.
     """
-    config = state.config.tenant(tenant)
     for domain in state.config.domains.values():
         for lane in domain.lanes.values():
-            counter = lane.counters.get(tenant)
-            if counter is not None and counter.queues:
-                lane.reweigh(counter, config.weight)
-                counter.rank = config.rank
+            for tenant in lane.counters if tenants is None else tenants:
+                counter = lane.counters.get(tenant)
+                if counter is not None and counter.queues:
+                    config = state.config.tenant(tenant)
+                    lane.reweigh(counter, config.weight)
+                    counter.rank = config.rank
 
 
 def began(state: State, event: CellBegan) -> None:

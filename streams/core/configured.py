@@ -70,6 +70,11 @@ class Configured:
         """The tenant's configuration, or the cell's defaults."""
         return self.tenants.get(tenant, self.bounds.tenant_defaults)
 
+    def runs(self, place: str, domain: DomainId) -> bool:
+        """Whether a pool may run the domain's work; a member of pool self runs all of its own."""
+        pool = self.pools.get(PoolId(place))
+        return pool is None or not pool.domains or domain in pool.domains
+
     def configure(self, scope: str, name: str, row: ConfigRow) -> None:
         """A piece of configuration is active from here on."""
         self._rows.put(Table.CONFIG, pack(scope, name), row)

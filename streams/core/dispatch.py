@@ -41,7 +41,7 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     """
     blocked: tuple[Counter, Waiting, Binds] | None = None
     for lane in domain.lanes.values():
-        with closing(_candidates(state, lane)) as candidates:
+        with closing(_candidates(state, domain, lane)) as candidates:
             for head, member, counter in candidates:
                 if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                     return [_expired(state, counter, head, "deadline")]
@@ -63,21 +63,21 @@ Candidate = tuple[Waiting, MemberId, Counter]
 _HEAD = itemgetter(0)
 
 
-def _candidates(state: State, lane: Lane) -> Generator[Candidate, None, None]:
+def _candidates(state: State, domain: Domain, lane: Lane) -> Generator[Candidate, None, None]:
     """Heads whose pool has a free place, in the order of the policy; of one tenant oldest first.
 
     FIFO is an order of heads, not of tenants.
     """
     with closing(lane.in_order()) as counters:
-        found = (one for counter in counters for one in _open(state, counter))
+        found = (one for counter in counters for one in _open(state, domain, counter))
         yield from sorted(found, key=_HEAD) if lane.policy is Policy.FIFO else found
 
 
-def _open(state: State, counter: Counter) -> list[Candidate]:
+def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
     found: list[Candidate] = []
     for place, queue in counter.queues.items():
         member = state.pools.free_member(place)
-        if member is not None:
+        if member is not None and state.config.runs(place, domain.name):
             found.append((queue.head(), member, counter))
     found.sort(key=_HEAD)
     return found

@@ -74,5 +74,6 @@ def _work_conserving(state: State) -> Iterator[str]:
             for counter in lane.counters.values():
                 for place, queue in counter.queues.items():
                     fit = check(domain.levels(counter.tenant), call_cost(queue.head().tokens))
-                    if isinstance(fit, Fits) and state.pools.free_member(place) is not None:
+                    open_place = state.pools.free_member(place) and state.config.runs(place, name)
+                    if isinstance(fit, Fits) and open_place:
                         yield f"Expected the head of {counter.tenant} in {name} to be granted"

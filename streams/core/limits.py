@@ -1,6 +1,6 @@
 """Every fixed bound with its reason; what operators may change is in `CellConfig`, by events."""
 
-from schemas.units import Millis, Tokens
+from schemas.units import NANOS_PER_MILLI, Millis, Tokens
 
 NAME_CHARS_MAX = 200
 """Names are keys of rows and records; longer ones are mistakes."""
@@ -9,9 +9,11 @@ TOKENS_MAX = Tokens(1_000_000_000)
 WEIGHT_MAX = 1_000_000
 """Keys are divided by weights; within this range integers lose nothing that matters (R26)."""
 LIMIT_MAX = 10**15
-"""Above any provider's limit in one window; keeps products within quick integers."""
+"""Above any provider's limit, span and count; keeps instants and products within 64 bits."""
 WINDOW_MS_MAX = Millis(366 * 86_400_000)
 """No provider counts over more than a year."""
+COST_NS_MAX = WINDOW_MS_MAX * NANOS_PER_MILLI
+"""No call costs more than all of the longest window; a broken figure must not overflow an event."""
 BUCKETS_PER_WINDOW = 256
 """Exits are rounded up to W/256: 0.4 % of the budget for bounded state (R48)."""
 BUCKET_MS_MIN = Millis(1)

@@ -40,16 +40,19 @@ def join(state: State, asked: JoinRequested) -> Sequence[Event] | Unreadable:
         return [JoinRefused(member=asked.member, member_epoch=asked.member_epoch, code=code)]
     known = state.pools.members.get(asked.member)
     events: list[Event] = []
-    if known is not None and known.member_epoch != asked.member_epoch:
+    places, join_by_ms = asked.places, Millis(state.now_ms + state.bounds.join_by_ms)
+    if known is not None and known.member_epoch == asked.member_epoch:
+        places, join_by_ms = known.places, known.due_ms  # the same life asks again: as before
+    elif known is not None:
         events += _revoke(state, asked.member, known.member_epoch, "member_lost")
     events.append(
         MemberSlotGranted(
             member=asked.member,
             member_epoch=asked.member_epoch,
             pool=asked.pool,
-            places=asked.places,
+            places=places,
             tenant=asked.tenant,
-            join_by_ms=Millis(state.now_ms + state.bounds.join_by_ms),
+            join_by_ms=join_by_ms,
         )
     )
     return events
@@ -72,8 +75,8 @@ def _join_refusal(state: State, asked: JoinRequested) -> Code | None:
     known = pools.members.get(asked.member)
     if known is not None and known.member_epoch == asked.member_epoch:
         # The same life asks again: the same answer, unless its life is over.
-        same = known.pool == asked.pool and known.standing is not Standing.LOST
-        return None if same else Code.EPOCH_SUPERSEDED
+        same = (known.pool, known.tenant) == (asked.pool, asked.tenant)
+        return None if same and known.standing is not Standing.LOST else Code.EPOCH_SUPERSEDED
     if known is not None and known.tenant != asked.tenant:
         return Code.FORBIDDEN
     already = known is not None and known.pool == asked.pool

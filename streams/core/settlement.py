@@ -43,7 +43,7 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
     """Record an outcome and close its reservation in the same entry; stale ones are evidence."""
     if asked.outcome not in ENDS and asked.outcome != NOT_SENT:
         return Unreadable(
-            Code.UNKNOWN_OUTCOME_CLASS, f"Expected a known outcome, but got {asked.outcome!r}"
+            Code.UNKNOWN_OUTCOME_CLASS, f"Expected a known outcome, but got {asked.outcome!r:.40}"
         )
     prompt_tokens, output_tokens = _tokens(asked.prompt_tokens), _tokens(asked.output_tokens)
     code = stale(state, asked)

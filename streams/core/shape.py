@@ -1,8 +1,8 @@
 """What a submission asks for, guard by guard: does it exist, and does it lie in range?"""
 
 from schemas.codes import Code
-from schemas.ids import SELF_POOL, DomainId
-from schemas.inputs import CellConfig, OperationSubmitted, PoolConfig
+from schemas.ids import SELF_POOL
+from schemas.inputs import CellConfig, OperationSubmitted
 
 from .limits import NAME_CHARS_MAX, TOKENS_MAX
 from .outcomes import Refusal
@@ -56,7 +56,7 @@ def _workers(state: State, asked: OperationSubmitted) -> Refusal | None:
             )
     elif asked.pool not in state.config.pools:
         return _bound(Code.UNKNOWN_POOL, f"Expected a pool, but got {asked.pool!r}")
-    elif not _runs(state.config.pools[asked.pool], asked.domain):
+    elif not state.config.runs(asked.pool, asked.domain):
         return _bound(
             Code.UNKNOWN_POOL, f"Expected a pool that runs {asked.domain}, but got {asked.pool!r}"
         )
@@ -65,16 +65,12 @@ def _workers(state: State, asked: OperationSubmitted) -> Refusal | None:
     return None
 
 
-def _runs(pool: PoolConfig, domain: DomainId) -> bool:
-    return not pool.domains or domain in pool.domains
-
-
 def _class_of_work(asked: OperationSubmitted) -> Refusal | None:
     if asked.lane not in LANES:
-        return _bound(Code.INVALID_FIELD, f"Expected lane interactive, but got {asked.lane!r}")
+        return _bound(Code.INVALID_FIELD, f"Expected lane interactive, but got {asked.lane!r:.40}")
     if asked.effect not in EFFECTS:
         return _bound(
-            Code.INVALID_FIELD, f"Expected effect {sorted(EFFECTS)}, but got {asked.effect!r}"
+            Code.INVALID_FIELD, f"Expected effect {sorted(EFFECTS)}, but got {asked.effect!r:.40}"
         )
     if asked.connection is not None or asked.tier is not None:
         return _bound(Code.INVALID_FIELD, "Expected no connection and no tier, but got one")

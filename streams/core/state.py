@@ -131,13 +131,15 @@ class State:
     def held(self, attempt: AttemptRow) -> Iterator[tuple[Charge, Window]]:
         """The charges of a reservation, each with its window.
 
-        A dimension that was empty may have been dropped since: its charge had left.
+        A dimension that was empty may have been dropped since, and its name given to slots: its
+        charge had left.
         """
         for charge in attempt.charges:
             scope = charge.level if charge.level == "domain" else tenant_scope(attempt.tenant)
             window = self.config.windows.get((scope, attempt.domain, charge.dimension))
-            if window is not None:
-                yield charge, window
+            if window is None or (charge.exit_ms and window.config.kind == "concurrency"):
+                continue
+            yield charge, window
 
     # -- verbs that several folds share --------------------------------------------------------
 

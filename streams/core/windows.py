@@ -80,6 +80,7 @@ class Window:
         self._buckets: dict[tuple[bool, Millis], int] = {}
         """(aged, exit) -> amount; aged charges have had their takeover term."""
         self._exits: list[tuple[Millis, bool]] = []
+        self._left_ms = Millis(0)
 
     @property
     def used(self) -> int:
@@ -99,7 +100,10 @@ class Window:
     @property
     def next_exit_ms(self) -> Millis | None:
         """The earliest instant at which something leaves, in the window's own time."""
-        return self._exits[0][0] if self._exits else None
+        exits = self._exits
+        while exits and (exits[0][1], exits[0][0]) not in self._buckets:
+            heappop(exits)  # its charges have moved
+        return exits[0][0] if exits else None
 
     def fits_at(self, amount: int) -> Millis | None:
         """The earliest exit after which `amount` is free; None if no exit brings that by itself."""
@@ -137,17 +141,17 @@ class Window:
         if charge.exit_ms is None:
             return True
         key = _bucket(charge, charge.exit_ms, epoch, term_ms)
-        if key not in self._buckets:
+        if self._has_left(charge, key):
             return False
-        self._put_bucket(key, self._buckets[key] - charge.amount)
+        self.set_exit(-charge.amount, key[1], aged=key[0])
         return True
 
     def correct(self, charge: Charge, change: int, *, epoch: int, term_ms: Millis) -> None:
         """Count more or less for a charge that has an exit, unless it has left already."""
         assert charge.exit_ms is not None, "Expected a charge with an exit"
         key = _bucket(charge, charge.exit_ms, epoch, term_ms)
-        if key in self._buckets:
-            self._put_bucket(key, self._buckets[key] + change)
+        if not self._has_left(charge, key):
+            self.set_exit(change, key[1], aged=key[0])
             self.add(change)
 
     def leave(self, now_ms: Millis) -> bool:
@@ -156,6 +160,7 @@ class Window:
         Returns: whether anything became free.
         """
         freed = False
+        self._left_ms = now_ms
         while self._exits and self._exits[0][0] <= now_ms:
             exit_at, aged = heappop(self._exits)
             amount = self._buckets.get((aged, exit_at))
@@ -167,10 +172,22 @@ class Window:
 
     def age(self, term_ms: Millis) -> None:
         """A takeover: every charge that has not had its term yet leaves that much later."""
-        for (aged, exit_at), amount in sorted(self._buckets.items()):
-            if not aged:
-                self._put_bucket((False, exit_at), 0)
-                self.set_exit(amount, Millis(exit_at + term_ms), aged=True)
+        self._move(aged=False, by_ms=term_ms)
+
+    def age_again(self, by_ms: Millis) -> None:
+        """The term itself has changed, so the exits that it has moved move by the difference."""
+        self._move(aged=True, by_ms=by_ms)
+
+    def _move(self, *, aged: bool, by_ms: Millis) -> None:
+        found = [(at, amount) for (was, at), amount in sorted(self._buckets.items()) if was is aged]
+        for exit_at, _ in found:
+            self._put_bucket((aged, exit_at), 0)
+        for exit_at, amount in found:
+            self.set_exit(amount, Millis(exit_at + by_ms), aged=True)
+
+    def _has_left(self, charge: Charge, key: tuple[bool, Millis]) -> bool:
+        """A charge is in its bucket until it leaves; one of nothing has none, so time tells."""
+        return key not in self._buckets if charge.amount else key[1] <= self._left_ms
 
     def _put_bucket(self, key: tuple[bool, Millis], amount: int) -> None:
         aged, exit_at = key

@@ -1,0 +1,334 @@
+"""When a charge leaves a window: each exit one unit before, at and after its instant."""
+
+import pytest
+
+from schemas import events as e
+from streams.core.budgets import Cost, earliest_ms
+from streams.core.operations import Charge
+from streams.core.rows import KINDS
+from streams.core.tables import Overlay, Table
+from streams.core.windows import (
+    Window,
+    bucket_ms,
+    exit_ms,
+    parse_bucket_key,
+    takeover_term_ms,
+)
+from tests.support import cells as s
+from tests.support import core as c
+
+TERM_MS = 121
+"""100 ms of clock bound and 21 ms of spread."""
+
+
+def window(limit=100, rows=None, **over):
+    overlay = Overlay(rows or c.MemoryRows(), KINDS)
+    return Window(overlay, "domain", "d", c.dimension("tokens", limit, **over))
+
+
+# -- arithmetic ---------------------------------------------------------------------------------
+
+BUCKETS = [
+    (1, 1),
+    (256, 1),
+    (257, 2),
+    (1_000, 4),
+    (60_000, 235),
+    (3_600_000, 14_063),
+]
+
+
+@pytest.mark.parametrize(("window_ms", "bucket"), BUCKETS)
+def test_a_bucket_is_a_256th_of_the_window_and_at_least_1_ms(window_ms, bucket):
+    assert bucket_ms(c.dimension("tokens", 1, window_ms=window_ms)) == bucket
+
+
+SLIDING = [
+    # window_ms, send_within_ms, latest_ms, exit_ms
+    (1_000, 200, 1_000, 2_004),  # 1,000 + 1,000 + 1 + 1 (rho, rounded up) = 2,002; bucket 4
+    (1_000, 200, 1_002, 2_004),
+    (1_000, 200, 1_003, 2_008),
+    (100, 0, 50, 152),  # rho of 0.02 ms is a whole millisecond; bucket 1
+    (60_000, 1_000, 0, 60_160),  # 60,000 + 1 + 13 (12.2 rounded up) = 60,014; bucket 235
+]
+
+
+@pytest.mark.parametrize(("window_ms", "send_within_ms", "latest_ms", "leaves"), SLIDING)
+def test_a_sliding_charge_leaves_a_window_after_its_latest_arrival_rounded_up(
+    window_ms, send_within_ms, latest_ms, leaves
+):
+    one = c.dimension("tokens", 1, window_ms=window_ms)
+    assert exit_ms(one, latest_ms=latest_ms, send_within_ms=send_within_ms) == leaves
+
+
+@pytest.mark.parametrize("kind", ["sliding", "fixed"])
+def test_a_fixed_window_of_unknown_alignment_counts_as_sliding(kind):
+    one = c.dimension("tokens", 1, window_ms=1_000, kind=kind)
+    assert exit_ms(one, latest_ms=1_000, send_within_ms=200) == 2_004
+
+
+FIXED = [
+    # reset_ms, uncertainty, latest_ms, exit_ms
+    (0, 0, 59_999, 60_000),
+    (0, 0, 60_000, 120_000),
+    (0, 0, 60_001, 120_000),
+    (500, 0, 60_499, 60_500),
+    (500, 0, 60_500, 120_500),
+    (0, 50, 59_949, 60_050),  # surely before the edge; the window may end 50 ms late
+    (0, 50, 59_950, 120_050),  # the provider's edge may be 50 ms early: counts in both
+    (0, 50, 60_050, 120_050),
+    (10**9, 0, 59_999, 10**9 - (10**9 - 60_000) // 60_000 * 60_000),  # a reset to come
+]
+
+
+@pytest.mark.parametrize(("reset_ms", "uncertainty", "latest_ms", "leaves"), FIXED)
+def test_a_fixed_window_with_a_known_reset_ends_for_a_charge_wherever_it_may_have_fallen(
+    reset_ms, uncertainty, latest_ms, leaves
+):
+    one = c.dimension(
+        "tokens", 1, kind="fixed", reset_ms=reset_ms, reset_uncertainty_ms=uncertainty
+    )
+    assert exit_ms(one, latest_ms=latest_ms, send_within_ms=200) == leaves
+
+
+def test_the_takeover_term_is_the_clock_bound_and_the_spread_of_the_estimate():
+    assert takeover_term_ms(100) == TERM_MS
+
+
+# -- one window ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("now_ms", "used"), [(999, 30), (1_000, 0), (1_001, 0)])
+def test_at_its_exit_a_charge_no_longer_counts(now_ms, used):
+    one = window()
+    one.add(30)
+    one.set_exit(30, 1_000)
+    assert one.leave(now_ms) is (used == 0)
+    assert (one.used, one.free) == (used, 100 - used)
+
+
+def test_charges_with_one_exit_share_a_bucket_and_each_can_be_taken_out():
+    one = window()
+    charges = [Charge("domain", "tokens", amount, 1_000, 1) for amount in (10, 20)]
+    for charge in charges:
+        one.add(charge.amount)
+        one.set_exit(charge.amount, 1_000)
+    assert one.unset_exit(charges[0], epoch=1, term_ms=TERM_MS)
+    assert (one.leaving, one.used) == (20, 30)
+    one.leave(1_000)
+    assert one.used == 10
+
+
+def test_a_charge_that_has_left_cannot_be_taken_out_or_corrected():
+    one = window()
+    one.add(30)
+    one.set_exit(30, 1_000)
+    one.leave(1_000)
+    charge = Charge("domain", "tokens", 30, 1_000, 1)
+    assert not one.unset_exit(charge, epoch=1, term_ms=TERM_MS)
+    one.correct(charge, 500, epoch=1, term_ms=TERM_MS)
+    assert (one.used, one.leaving) == (0, 0)
+
+
+@pytest.mark.parametrize(("now_ms", "used"), [(999, 40), (1_000, 0)])
+def test_an_overdraft_over_a_reservation_of_nothing_counts_until_the_exit(now_ms, used):
+    one = window()
+    one.set_exit(0, 1_000)
+    one.leave(now_ms)
+    one.correct(Charge("domain", "tokens", 0, 1_000, 1), 40, epoch=1, term_ms=TERM_MS)
+    assert (one.used, one.leaving) == (used, used)
+    one.leave(1_000)
+    assert (one.used, one.leaving) == (0, 0)
+
+
+def test_a_takeover_moves_each_exit_once_by_its_term():
+    one = window()
+    one.add(30)
+    one.set_exit(30, 1_000)
+    one.age(TERM_MS)
+    one.age(TERM_MS)
+    charge = Charge("domain", "tokens", 30, 1_000, authority_epoch=1)
+    one.leave(1_000 + TERM_MS - 1)
+    assert one.used == 30
+    one.correct(charge, -10, epoch=3, term_ms=TERM_MS)
+    assert (one.used, one.leaving) == (20, 20)
+    one.leave(1_000 + TERM_MS)
+    assert one.used == 0
+
+
+def test_when_the_term_changes_the_exits_it_has_moved_move_by_the_difference():
+    one = window()
+    for exit_at in (1_000, 1_050):  # one moves onto where the other was
+        one.add(30)
+        one.set_exit(30, exit_at)
+    one.age(100)
+    one.add(1)
+    one.set_exit(1, 1_000)
+    one.age_again(50)
+    assert [exit_at for _, exit_at in sorted(one._buckets)] == [1_000, 1_150, 1_200]
+    one.leave(1_149)
+    assert one.used == 60
+    one.leave(1_150)
+    assert one.used == 30
+
+
+FITS = [
+    # amount, instant
+    (70, None),  # free already: no exit needed
+    (71, 1_000),
+    (80, 1_000),
+    (81, 2_000),
+    (90, 2_000),
+    (91, None),  # what has no exit must end by itself
+]
+
+
+@pytest.mark.parametrize(("amount", "at_ms"), FITS)
+def test_the_earliest_fit_is_the_exit_after_which_the_amount_is_free(amount, at_ms):
+    one = window(limit=100)
+    for held, exit_at in ((10, 1_000), (10, 2_000), (10, None)):
+        one.add(held)
+        if exit_at is not None:
+            one.set_exit(held, exit_at)
+    expected = 0 if amount <= one.free else at_ms
+    assert earliest_ms([one], Cost(1, amount, 1)) == expected
+
+
+def test_a_window_remembers_itself_and_its_buckets_in_rows():
+    rows = c.MemoryRows()
+    one = window(rows=rows)
+    one.add(30)
+    one.set_exit(20, 1_000)
+    one.age(TERM_MS)
+    one.set_exit(10, 1_000)
+    rows.write(one._rows.drain())
+    again = window(rows=rows)
+    for (table, key), value in rows.values.items():
+        if table is Table.BUCKET:
+            *names, aged, exit_at = parse_bucket_key(key)
+            assert names == ["domain", "d", "tokens"]
+            amount = one._rows.get(Table.BUCKET, key)
+            again.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
+            assert value
+    assert (again.used, again._buckets, again.next_exit_ms) == (30, one._buckets, 1_000)
+
+
+# -- windows in a cell --------------------------------------------------------------------------
+
+
+def test_a_grant_counts_without_an_exit_until_its_start():
+    cell = s.cell(c.dimension("requests", 1, window_ms=1_000))
+    s.granted(cell, c.submitted("a", "1", start_within_ms=10**6))
+    cell.run(after_ms=29_999)  # 1 ms before its claim-by
+    assert s.used(cell, "requests") == 1
+
+
+def exit_after_start(cell) -> int:
+    """Milliseconds from now until the next charge leaves."""
+    (one, *_) = cell.state.config.domains["d"].windows
+    return one.next_exit_ms - cell.now_ms
+
+
+@pytest.mark.parametrize(("before_ms", "used"), [(1, 1), (0, 0), (-1, 0)])
+def test_a_started_call_leaves_at_its_exit(before_ms, used):
+    cell = s.cell(
+        c.dimension("requests", 1, window_ms=100),
+        send_within_ms=50,
+        transit_ms=7,
+        claim_by_ms=10**6,
+    )
+    grant = s.granted(cell, c.submitted("a", "1"))
+    accepted = s.one(e.StartAccepted, cell.run(c.start(grant), after_ms=1_000))
+    assert accepted.latest_arrival_ms == cell.now_ms + 57
+    assert exit_after_start(cell) == 57 + 100 + 1 + 1
+    cell.run(after_ms=exit_after_start(cell) - before_ms)
+    assert s.used(cell, "requests") == used
+
+
+@pytest.mark.parametrize(("before_ms", "used"), [(1, 100), (0, 0), (-1, 0)])
+def test_what_counts_at_completion_stays_until_settlement_and_a_window(before_ms, used):
+    cell = s.cell(c.dimension("tokens", 100, window_ms=100, instant="completion"))
+    grant = s.started(cell, c.submitted("a", "1"))
+    cell.run(after_ms=500_000)
+    assert s.used(cell, "tokens") == 100
+    cell.run(c.result(grant))
+    assert exit_after_start(cell) == 100 + 1 + 1
+    cell.run(after_ms=exit_after_start(cell) - before_ms)
+    assert s.used(cell, "tokens") == used
+
+
+def test_a_send_report_moves_the_exit_to_when_the_call_was_sent():
+    cell = s.cell(c.dimension("requests", 1, window_ms=100), send_within_ms=50, transit_ms=7)
+    grant = s.started(cell, c.submitted("a", "1"))
+    cell.run(c.sent(grant, 3))
+    assert exit_after_start(cell) == 3 + 7 + 100 + 1 + 1
+
+
+def test_a_takeover_moves_the_exits_of_live_charges_once_and_of_new_ones_not():
+    cell = s.cell(c.dimension("requests", 2, window_ms=100), send_within_ms=50)
+    s.started(cell, c.submitted("a", "1"))
+    before = exit_after_start(cell)
+    cell.take_over()
+    assert exit_after_start(cell) == before + TERM_MS
+    cell.take_over()
+    assert exit_after_start(cell) == before + TERM_MS
+    s.started(cell, c.submitted("a", "2"))
+    assert exit_after_start(cell) == before
+
+
+def test_a_send_report_after_a_takeover_keeps_the_term():
+    cell = s.cell(c.dimension("requests", 2, window_ms=100), send_within_ms=50)
+    grant = s.started(cell, c.submitted("a", "1"))
+    cell.take_over()
+    cell.run(c.sent(grant, 3))
+    assert exit_after_start(cell) == 3 + 100 + 1 + 1 + TERM_MS
+
+
+@pytest.mark.parametrize("clock_bound_ms", [0, 50, 400])
+def test_a_settlement_finds_its_charge_when_the_clock_bound_has_changed(clock_bound_ms):
+    cell = s.cell(c.dimension("tokens", 500, window_ms=1_000, amount="actual"))
+    first = s.started(cell, c.submitted("a", "1"))
+    s.started(cell, c.submitted("b", "1"), after_ms=7)
+    cell.take_over()
+    before = exit_after_start(cell)
+    cell.run(s.bounds(clock_bound_ms=clock_bound_ms))
+    assert exit_after_start(cell) == before - 100 + clock_bound_ms
+    cell.run(c.result(first, prompt_tokens=0, output_tokens=30))
+    assert s.used(cell, "tokens") == 130
+    cell.run(after_ms=exit_after_start(cell))
+    assert s.used(cell, "tokens") == 100
+
+
+def test_a_time_step_moves_every_live_exit_by_itself():
+    cell = s.cell(c.dimension("requests", 2, window_ms=1_000))
+    s.started(cell, c.submitted("a", "1"))
+    left_ms = exit_after_start(cell)
+    cell.now_ms += 5_000
+    cell.take_over(step_ms=5_000, reopen=False)
+    cell.run(after_ms=left_ms + TERM_MS - 1)
+    assert s.used(cell, "requests") == 1
+    cell.run(after_ms=1)
+    assert s.used(cell, "requests") == 0
+
+
+def test_a_cell_is_woken_at_the_next_exit_while_work_waits_and_not_otherwise():
+    cell = s.cell(c.dimension("requests", 1, window_ms=1_000))
+    timers_only = cell.state.next_due_ms
+    grant = s.started(cell, c.submitted("a", "1"))
+    exit_at = cell.now_ms + exit_after_start(cell)
+    assert cell.state.next_due_ms == timers_only
+    cell.run(c.submitted("a", "2"))
+    assert cell.state.next_due_ms == exit_at
+    assert s.granted(cell, after_ms=exit_at - cell.now_ms)
+    assert grant
+
+
+def test_the_state_of_a_window_is_bounded_whatever_passes_through_it():
+    cell = s.cell(c.dimension("requests", 10**6, window_ms=1_000), send_within_ms=100)
+    most = 0
+    for n in range(600):
+        grant = s.granted(cell, c.submitted("a", str(n)), after_ms=3)
+        cell.run(c.start(grant), after_ms=1)
+        cell.run(c.result(grant), after_ms=1)
+        most = max(most, sum(table is Table.BUCKET for table, _ in cell.rows.values))
+    assert most <= 256 + 100 // 4 + 2
