@@ -36,7 +36,7 @@ DOMAIN, POOL = DomainId("bench"), PoolId("workers")
 TENANTS = tuple(TenantId(f"tenant-{number}") for number in range(8))
 PLENTY = 1_000_000_000
 PATIENCE_S = 60.0
-WAITING_MAX = 1_000_000
+WAITING_MAX, WAITING_BYTES_MAX = 1_000_000, 10**15
 WINDOW_MS = Millis(6_000)
 
 _HOMES = {kind: topic for topic in INPUT_TOPICS for kind in TOPICS[topic].holds}
@@ -141,7 +141,7 @@ def operation_of(asked: OperationSubmitted) -> OperationId:
 
 
 def _proposals() -> Iterator[ConfigProposed]:
-    tenant = TenantConfig(waiting_count_max=WAITING_MAX, waiting_bytes_max=2**50)
+    tenant = TenantConfig(waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX)
     dimensions = tuple(
         DimensionConfig(
             name=DimensionName(name), unit=name, kind=kind, limit=limit, window_ms=window_ms
@@ -149,10 +149,10 @@ def _proposals() -> Iterator[ConfigProposed]:
         for name, kind, limit, window_ms in _LIMITS
     )
     by: dict[str, Any] = {"author": "bench", "reason": "nothing but Evenhand may bind"}
-    cell = CellConfig(tenant_defaults=tenant, waiting_bytes_max=2**50)
+    cell = CellConfig(tenant_defaults=tenant, waiting_bytes_max=WAITING_BYTES_MAX)
     yield ConfigProposed(scope="cell", name=CELL, cell=cell, **by)
     domain = DomainConfig(
-        dimensions=dimensions, waiting_count_max=WAITING_MAX, waiting_bytes_max=2**50
+        dimensions=dimensions, waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX
     )
     yield ConfigProposed(scope="domain", name=DOMAIN, domain=domain, **by)
     yield ConfigProposed(scope="pool", name=POOL, pool=PoolConfig(domains=(DOMAIN,)), **by)
