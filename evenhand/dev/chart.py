@@ -112,10 +112,10 @@ class _Panel:
             path = " ".join(f"{self._x(at):.1f},{self._y(value):.1f}" for at, value in kept)
             yield f'<polyline class="line" stroke="{colour}" points="{path}"/>'
             ends.append((self._y(kept[-1][1]), name, colour))
-        free_y = float(self._top)
-        for y, name, colour in sorted(ends):
-            at_y = min(max(y, free_y), float(self._bottom))
-            free_y = at_y + LABEL_GAP
+        free_y = float(self._bottom)
+        for y, name, colour in sorted(ends, reverse=True):
+            at_y = min(y, free_y)
+            free_y = at_y - LABEL_GAP
             yield f'<circle cx="{RIGHT + 14}" cy="{at_y:.1f}" r="4" fill="{colour}"/>'
             yield _text(RIGHT + 24, at_y + 4, name)
 

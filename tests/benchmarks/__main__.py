@@ -3,6 +3,7 @@
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from evenhand.dev.broker import Broker
@@ -41,11 +42,12 @@ def main() -> None:
                 quick=options.quick,
             )
             stage.known = {result.name: result.value for result in results}
-            sys.stderr.write(f"{name} …\n")
+            begun = time.monotonic()
             try:
                 results.extend(run(stage))
             finally:
                 stage.stop()
+            sys.stderr.write(f"{name}: {time.monotonic() - begun:.0f} s\n")
     write(results, REPOSITORY / "out" / "bench" / "results.jsonl", SEED)
     show(results)
 

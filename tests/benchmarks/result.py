@@ -17,6 +17,9 @@ from rich.table import Table
 
 from evenhand.dev.node import KAFKA_VERSION
 
+WIDTH = 220
+"""Rows are pasted as they are: none may be broken."""
+
 REPOSITORY = Path(__file__).parents[2]
 
 GOALS: Mapping[str, tuple[str, str]] = {
@@ -70,7 +73,7 @@ def write(results: Iterable[Result], path: Path, seed: int) -> None:
 def show(results: Iterable[Result]) -> None:
     """The table, in Markdown's form so that the README can hold it."""
     title = " ".join(f"{name} {value}" for name, value in versions().items())
-    console = Console(width=160)
+    console = Console(width=WIDTH)
     console.print(title, style="dim")
     table = Table(box=MARKDOWN)
     headings = ("figure", "value", "unit", "floor", "ratio", "stage now", "aim", "core-us")
