@@ -25,7 +25,7 @@ from . import shape
 from .budgets import call_cost, cost_ns, never_fits
 from .operations import OperationRow, Phase
 from .outcomes import Refusal
-from .rows import CancelRow
+from .rows import CancelRow, cancel_key
 from .state import State
 from .tables import Table
 from .timers import Kind
@@ -47,8 +47,8 @@ def admit(state: State, asked: OperationSubmitted) -> Sequence[Event]:
     if refusal:
         return [_rejected(operation, asked, refusal)]
     admitted = _admitted(state, operation, asked, reuse=known is not None)
-    cancel: CancelRow | None = state.rows.get(Table.CANCEL, operation)
-    if cancel is None or cancel.tenant != asked.tenant:
+    cancel: CancelRow | None = state.rows.get(Table.CANCEL, cancel_key(operation, asked.tenant))
+    if cancel is None:
         return [admitted]
     cancelled = OperationCancelled(
         tenant=asked.tenant, operation=operation, reason=cancel.reason, member=asked.member

@@ -12,14 +12,14 @@ from schemas.events import (
     OperationCancelled,
     ReservationReleased,
 )
-from schemas.ids import OperationId
+from schemas.ids import OPERATION_ID_BYTES, OperationId, TenantId
 from schemas.inputs import CancellationRequested
 from schemas.units import Millis
 
 from .limits import EARLY_CANCELS_MAX
 from .operations import Phase
 from .outcomes import Unreadable
-from .rows import CancelRow
+from .rows import CancelRow, cancel_key
 from .shape import valid_name
 from .state import State
 from .tables import Table
@@ -62,7 +62,7 @@ def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unre
 
 
 def _remember(state: State, asked: CancellationRequested) -> Sequence[Event] | Unreadable:
-    if state.rows.get(Table.CANCEL, asked.operation) is not None:
+    if state.rows.get(Table.CANCEL, cancel_key(asked.operation, asked.tenant)) is not None:
         return []
     if state.cell.early_cancels >= EARLY_CANCELS_MAX:
         return Unreadable(Code.CELL_QUEUE_FULL, "Too many cancellations without an operation")
@@ -77,10 +77,11 @@ def _remember(state: State, asked: CancellationRequested) -> Sequence[Event] | U
     ]
 
 
-def forget_due(state: State, operation: OperationId) -> Sequence[Event]:
+def forget_due(key: bytes) -> Sequence[Event]:
     """No submission came in time."""
-    row: CancelRow = state.rows.get(Table.CANCEL, operation)
-    return [CancellationForgotten(tenant=row.tenant, operation=operation)]
+    operation = OperationId(key[:OPERATION_ID_BYTES])
+    tenant = TenantId(key[OPERATION_ID_BYTES:-1].decode())
+    return [CancellationForgotten(tenant=tenant, operation=operation)]
 
 
 # -- folds --------------------------------------------------------------------------------------
@@ -88,18 +89,19 @@ def forget_due(state: State, operation: OperationId) -> Sequence[Event]:
 
 def remembered(state: State, event: CancellationRemembered) -> None:
     """Keep it until its submission comes or its time is over."""
-    row = CancelRow(event.tenant, event.reason, event.until_ms)
-    state.rows.put(Table.CANCEL, event.operation, row)
-    state.timers.set(event.until_ms, Kind.EARLY_CANCEL, event.operation)
+    key = cancel_key(event.operation, event.tenant)
+    state.rows.put(Table.CANCEL, key, CancelRow(event.reason, event.until_ms))
+    state.timers.set(event.until_ms, Kind.EARLY_CANCEL, key)
     state.cell.early_cancels += 1
 
 
-def forgotten(state: State, operation: OperationId) -> None:
+def forgotten(state: State, event: CancellationForgotten | OperationCancelled) -> None:
     """Keep it no longer."""
-    row: CancelRow | None = state.rows.get(Table.CANCEL, operation)
+    key = cancel_key(event.operation, event.tenant)
+    row: CancelRow | None = state.rows.get(Table.CANCEL, key)
     if row is not None:
-        state.rows.delete(Table.CANCEL, operation)
-        state.timers.unset(row.until_ms, Kind.EARLY_CANCEL, operation)
+        state.rows.delete(Table.CANCEL, key)
+        state.timers.unset(row.until_ms, Kind.EARLY_CANCEL, key)
         state.cell.early_cancels -= 1
 
 
@@ -109,7 +111,7 @@ def cancelled(state: State, event: OperationCancelled) -> None:
     assert row is not None
     if row.phase in (Phase.WAITING, Phase.PARKED):
         state.leave_queue(event.operation, row)
-    forgotten(state, event.operation)
+    forgotten(state, event)
     state.finish(event.operation, row, Phase.CANCELLED)
 
 

@@ -115,7 +115,7 @@ def decide_due(state: State, timer: Timer) -> Sequence[e.Event]:
         case Kind.FORGET:
             return admission.forget_due(state, OperationId(timer.subject))
         case Kind.EARLY_CANCEL:
-            return cancellation.forget_due(state, OperationId(timer.subject))
+            return cancellation.forget_due(timer.subject)
         case _:
             assert_never(timer.kind)
 
@@ -181,7 +181,7 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one a
         case e.CancellationRemembered():
             cancellation.remembered(state, event)
         case e.CancellationForgotten():
-            cancellation.forgotten(state, event.operation)
+            cancellation.forgotten(state, event)
         case e.ReservationReleased() | e.ReservationExpired():
             settlement.returned(state, event)
         case e.GrantExpired() | e.GrantRevoked():

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from schemas.ids import CellId, TenantId
+from schemas.ids import CellId, OperationId, TenantId
 from schemas.inputs import CellConfig, DomainConfig, PoolConfig, TenantConfig
 from schemas.units import Millis
 
@@ -10,7 +10,7 @@ from .fairness import CounterRow, LaneRow
 from .operations import AttemptRow, OperationRow
 from .pools import MemberRow, PoolRow
 from .queues import QueueRow, Waiting
-from .tables import Table
+from .tables import Table, pack
 from .windows import WindowRow
 
 
@@ -62,9 +62,13 @@ class ConfigRow(msgspec.Struct, array_like=True):
 class CancelRow(msgspec.Struct, array_like=True):
     """A cancellation ahead of its submission."""
 
-    tenant: TenantId
     reason: str
     until_ms: Millis
+
+
+def cancel_key(operation: OperationId, tenant: TenantId) -> bytes:
+    """Of an early cancellation: whoever guesses an id of another tenant is in nobody's way."""
+    return operation + pack(tenant)
 
 
 KINDS: dict[Table, type] = {

@@ -47,7 +47,7 @@ class Table(IntEnum):
     ATTEMPT = 13
     """operation id -> which live attempt, reservation and charges does it have?"""
     CANCEL = 14
-    """operation id -> was it cancelled before it was submitted?"""
+    """(operation id, tenant) -> was it cancelled before it was submitted?"""
     BUCKET = 15
     """(level, domain, dimension, aged, exit) -> how much leaves the window at that instant?"""
     DOMAIN = 16
