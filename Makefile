@@ -37,7 +37,9 @@ sim: $(READY)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(N),--count $(N))
 
 chaos: $(READY)
-	$(PYTEST) tests/chaos tests/integration/test_crash.py --rounds $(or $(ROUNDS),20)
+	@for round in $$(seq 1 $(or $(ROUNDS),20)); do \
+		echo "round $$round"; $(PYTEST) -q tests/integration/test_crash.py || exit 1; \
+	done
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
