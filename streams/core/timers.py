@@ -75,8 +75,8 @@ class Timers:
         return _timer(key)
 
     def _first(self) -> bytes | None:
-        heap = self._heap
         while True:
+            heap = self._heap  # a refill makes another one
             while heap and heap[0] not in self._near:
                 heappop(heap)
             if heap:
