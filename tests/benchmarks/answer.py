@@ -31,7 +31,7 @@ class _Timed(Crew):
 
 def run(stage: Stage) -> Iterator[Result]:
     """`start-answer`, one operation at a time; the floor is two hops and one append."""
-    rounds = 300 if stage.quick else 2_000
+    rounds = 200 if stage.quick else 2_000
     stage.found_cell()
     stage.scheduler("owner")
     configure(stage.bootstrap, stage.prefix)

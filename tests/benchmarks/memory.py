@@ -23,7 +23,7 @@ def run(stage: Stage) -> Iterator[Result]:
 
     Both cells take the same submissions; in one of them all but 1,000 are cancelled on the way.
     """
-    submissions = SUBMISSIONS // 20 if stage.quick else SUBMISSIONS
+    submissions = SUBMISSIONS // 40 if stage.quick else SUBMISSIONS
     few = _resident_mb(stage.beside("few"), submissions, cancelled=submissions - LEFT)
     many = _resident_mb(stage.beside("many"), submissions, cancelled=0)
     yield Result(name="owner-memory", value=many, unit="MB", floor=few)
