@@ -73,8 +73,7 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
         released = ReservationReleased(**named(asked), reason=NOT_SENT)
         events = [recorded, released, *_after_return(state, asked.operation, row, not_sent=1)]
     else:
-        known = prompt_tokens is not None and output_tokens is not None
-        used = Tokens((prompt_tokens or 0) + (output_tokens or 0)) if known else None
+        used = _used(attempt, prompt_tokens, output_tokens)
         events = [
             *observe(state, attempt, named(asked), asked.send_delay_ms),
             recorded,
@@ -86,6 +85,13 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
 def _tokens(reported: Tokens | None) -> Tokens | None:
     """A broken figure is no figure: the reservation is then charged as it was made (F20)."""
     return reported if reported is not None and 0 <= reported <= TOKENS_MAX else None
+
+
+def _used(attempt: AttemptRow, prompt: Tokens | None, output: Tokens | None) -> Tokens | None:
+    """Tokens used; None if unknown. Half a figure counts when it alone is above the reservation."""
+    least = Tokens((prompt or 0) + (output or 0))
+    known = prompt is not None and output is not None
+    return least if known or least > attempt.tokens else None
 
 
 def _short(state: State, text: str | None) -> str | None:

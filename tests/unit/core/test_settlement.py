@@ -165,3 +165,12 @@ def test_the_slot_stays_whatever_time_passes_without_a_result():
     s.started(cell, c.submitted("a", "1"))
     cell.run(after_ms=10**9)
     assert s.used(cell, "slots") == 1
+
+
+@pytest.mark.parametrize(("output", "charged"), [(99, None), (100, None), (101, 101)])
+def test_half_a_figure_of_use_counts_when_it_alone_is_above_the_reservation(output, charged):
+    cell = s.cell(c.dimension("tokens", 900), c.dimension("slots", 9))
+    grant = s.started(cell, c.submitted("a", "1"))
+    events = cell.run(c.result(grant, prompt_tokens=None, output_tokens=output))
+    assert s.one(e.ReservationSettled, events).tokens_actual == charged
+    assert s.used(cell, "tokens") == (charged or 100)
