@@ -106,11 +106,10 @@ def forgotten(state: State, event: CancellationForgotten | OperationCancelled) -
 
 
 def cancelled(state: State, event: OperationCancelled) -> None:
-    """Over, out of its queue if it was in one."""
+    """Over, and out of its queue: what was granted or not sent has gone back to it before."""
     row = state.operation(event.operation)
     assert row is not None
-    if row.phase in (Phase.WAITING, Phase.PARKED):
-        state.leave_queue(event.operation, row)
+    state.leave_queue(event.operation, row)
     forgotten(state, event)
     state.finish(event.operation, row, Phase.CANCELLED)
 

@@ -84,7 +84,7 @@ def propose(state: State, asked: ConfigProposed) -> Sequence[Event] | Unreadable
 
 
 def _faults(state: State, asked: ConfigProposed) -> Iterator[str]:
-    """Each thing that is wrong, as a sentence; the body must be that of the scope, alone."""
+    """Each thing that is wrong, as a sentence; the first is told. One body, that of the scope."""
     bodies = {
         "cell": asked.cell,
         "domain": asked.domain,
@@ -94,7 +94,6 @@ def _faults(state: State, asked: ConfigProposed) -> Iterator[str]:
     given = [scope for scope, body in bodies.items() if body is not None]
     if given != [asked.scope]:
         yield f"Expected one body, for scope {asked.scope!r}, but got {given}"
-        return
     if len(asked.reason.encode()) > state.bounds.reference_bytes_max:
         yield "Expected a short reason"
     if asked.cell is not None:

@@ -90,7 +90,8 @@ class Configured:
             self.tenants[TenantId(name)] = row.tenant
             for domain in self.domains.values():
                 self._tenant_level(domain, TenantId(name), row.tenant)
-        elif row.domain is not None:
+        else:
+            assert row.domain is not None, "Expected one piece of configuration in a row"
             self._domain(DomainId(name), row.domain, row.version)
 
     def _domain(self, name: DomainId, config: DomainConfig, version: int) -> None:

@@ -14,6 +14,7 @@ from bisect import bisect_left, insort
 from collections.abc import Generator
 from enum import StrEnum
 from heapq import heappop, heappush
+from typing import assert_never
 
 import msgspec
 
@@ -206,6 +207,8 @@ class Lane:
                 yield from sorted(active, key=lambda counter: (counter.rank, counter.row.position))
             case Policy.ROUND_ROBIN | Policy.WEIGHTED_ROUND_ROBIN:
                 yield from self._by_turn()
+            case _:
+                assert_never(self.policy)
 
     def _by_key(self) -> Generator[Counter, None, None]:
         """Smallest effective key first, ties by ring position; a plain heap with lazy keys."""

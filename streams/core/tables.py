@@ -82,7 +82,7 @@ class Rows(Protocol):
         ...
 
 
-def pack(*parts: str | int | bytes) -> bytes:
+def pack(*parts: str | int) -> bytes:
     """A key whose byte order is the order of its parts; parts of one place have one type.
 
     Texts end with a zero byte, which no accepted name contains; integers take eight bytes.
@@ -94,10 +94,8 @@ def pack(*parts: str | int | bytes) -> bytes:
     for part in parts:
         if isinstance(part, int):
             out += part.to_bytes(8, "big")
-        elif isinstance(part, str):
-            out += part.encode() + b"\x00"
         else:
-            out += part
+            out += part.encode() + b"\x00"
     return out
 
 

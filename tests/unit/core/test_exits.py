@@ -3,6 +3,7 @@
 import pytest
 
 from schemas import events as e
+from schemas.inputs import TenantBudget
 from streams.core.tables import Table
 from tests.support import cells as s
 from tests.support import core as c
@@ -127,3 +128,13 @@ def test_the_state_of_a_window_is_bounded_whatever_passes_through_it():
         cell.run(c.result(grant), after_ms=1)
         most = max(most, sum(table is Table.BUCKET for table, _ in cell.rows.values))
     assert most <= 256 + 100 // 4 + 2
+
+
+def test_a_cell_is_woken_at_an_exit_of_a_tenants_own_window_too():
+    budget = TenantBudget(domain="d", dimensions=(c.dimension("requests", 1, window_ms=1_000),))
+    cell = s.cell(tenants=[c.tenant("a", budgets=(budget,))])
+    s.started(cell, c.submitted("a", "1"))
+    cell.run(c.submitted("a", "2"))
+    window = cell.state.config.windows["tenant:a", "d", "requests"]
+    assert cell.state.next_due_ms == window.next_exit_ms
+    assert s.granted(cell, after_ms=window.next_exit_ms - cell.now_ms)

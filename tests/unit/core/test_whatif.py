@@ -3,7 +3,7 @@
 from schemas import events as e
 from schemas import inputs as i
 from streams.core.outcomes import Source, Taken
-from streams.core.whatif import Recorded, replayed
+from streams.core.whatif import Recorded, _Line, _Script, replayed
 from tests.support import core as c
 
 SERVICE_MS = 50
@@ -88,3 +88,26 @@ def test_a_takeover_is_folded_and_the_run_goes_on() -> None:
     assert play.recorded[before].header.takeover
     assert _orders(play).endswith("b")
     assert len(_orders(play)) == 10
+
+
+def test_what_a_worker_said_of_no_recorded_grant_is_an_input_like_any_other() -> None:
+    play = _played("fifo")
+    (grant, *_) = c.only(e.GrantIssued, [event for _, d in play.entries for _, event in d])
+    play.run(c.result(grant, epoch=99))
+    assert _orders(play) == "aaaaaabbb"
+
+
+def test_a_run_whose_work_cannot_end_stops_at_its_bound(monkeypatch) -> None:
+    monkeypatch.setattr("streams.core.whatif.TAIL_ENTRIES_MAX", 7)
+    play = Play()
+    play.run(c.domain(c.dimension("slots", 0)), c.pool())
+    play.run(c.submitted("a", "never"))
+    run = list(replayed(play.recorded, service_ms=lambda _: 0))
+    assert len(run) == len(play.recorded) + 7
+
+
+def test_a_worker_that_is_late_says_one_thing_after_the_other() -> None:
+    lines = [_Line(1, 5, 0, "start", Source(0, 0, 0)), _Line(2, 6, 0, "result", Source(0, 0, 1))]
+    script = _Script(lines, 0, 0)
+    assert [line.said for line in script.due(9, 900)] == ["start"]
+    assert [line.said for line in script.due(10, 910)] == ["result"]
