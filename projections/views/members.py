@@ -49,6 +49,8 @@ def _by_member(seen: Seen) -> bytes | None:
 
 def _apply(row: Member, seen: Seen) -> Member | None:
     match event := seen.event:
+        case e.MemberSlotGranted(member_epoch=row.member_epoch) if row.state != LEFT:
+            pass  # the same life asked again
         case e.MemberSlotGranted():
             row.member_epoch, row.pool, row.tenant = event.member_epoch, event.pool, event.tenant
             row.places, row.state, row.seen_ms = event.places, JOINING, seen.time_ms

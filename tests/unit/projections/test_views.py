@@ -257,6 +257,13 @@ def test_a_lost_member_stays_until_its_started_attempt_is_settled(fold: Fold) ->
     assert fold.tell(told.result(), told.settled()).members() == {}
 
 
+def test_a_member_that_asks_again_for_its_slot_stays_what_it_is(fold: Fold) -> None:
+    member = {"member": "m1", "member_epoch": "e1"}
+    slot = e.MemberSlotGranted(**member, pool="p", places=2, join_by_ms=START_MS + 5)
+    fold.tell(slot, e.MemberActivated(**member))
+    assert fold.tell(slot).members()["m1"].state == "active"
+
+
 def test_pages_follow_each_other_without_gap_or_repeat_newest_first(fold: Fold) -> None:
     told = [Told(f"k{n}", sequence=n) for n in range(7)]
     other = Told("k", tenant="bolt", sequence=9)
