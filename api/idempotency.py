@@ -5,9 +5,10 @@ from typing import Any
 
 import http_sf
 
-from projections.views.operation import Operation, Phase
+from projections.views.operation import Operation
 from schemas.body import NAME_CHARS_MAX
 from schemas.codes import Code
+from schemas.phase import Phase
 
 from .ports import Sent
 from .problems import Refused

@@ -5,10 +5,10 @@ from datetime import datetime
 from projections.queries import LevelAnswer, Queries, QueueAnswer
 from projections.views.members import Member as MemberRow
 from projections.views.operation import Operation as OperationRow
-from projections.views.operation import Phase
 from projections.views.tenant import Tenant as TenantRow
 from schemas import bodies as b
 from schemas.inputs import TenantConfig
+from schemas.phase import Phase
 
 from .problems import instant
 

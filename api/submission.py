@@ -3,13 +3,14 @@
 from typing import Any, NamedTuple
 
 from projections.queries import Queries
-from projections.views.operation import Operation, Phase
+from projections.views.operation import Operation
 from schemas import bodies as b
 from schemas.codes import CODES, Code
 from schemas.digest import payload_digest
 from schemas.ids import DomainId, MemberId, OperationId, PoolId, operation_id
 from schemas.inputs import OperationSubmitted
 from schemas.journal import Position
+from schemas.phase import Phase
 from schemas.problems import BudgetProblem
 from schemas.topics import Topic
 from schemas.units import Millis, Tokens

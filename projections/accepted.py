@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from schemas.codec import decode
-from schemas.errors import Undecodable, UnknownSchema
+from schemas.codec import decode_entry
+from schemas.errors import UnknownSchema
 from schemas.journal import Chain, Entry
-from schemas.registry import MARKER
 
 from .ports import Entries, EntryUnreadable, Record
 
@@ -29,14 +28,9 @@ def entry_in(record: Record) -> Entry | None:
         EntryUnreadable: a newer program wrote it. Update this one; skipping would be wrong (R142).
     """
     try:
-        word = decode(record.value)
+        return decode_entry(record.value)
     except UnknownSchema as error:
-        if record.value.startswith(MARKER):
-            raise EntryUnreadable(f"Journal offset {record.offset}: {error}") from error
-        return None
-    except Undecodable:
-        return None
-    return word if isinstance(word, Entry) else None
+        raise EntryUnreadable(f"Journal offset {record.offset}: {error}") from error
 
 
 def judged(entries: Entries, *, end: int | None) -> Iterator[Judged]:

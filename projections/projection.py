@@ -8,7 +8,8 @@ from schemas.units import Millis
 
 if TYPE_CHECKING:
     from .views.config import Config
-    from .views.operation import Operation, Phase
+    from .views.operation import Operation
+from schemas.phase import Phase
 
 R = TypeVar("R")
 

@@ -8,6 +8,7 @@ from typing import Any
 from schemas.ids import CellId
 from schemas.inputs import DimensionConfig, TenantConfig
 from schemas.journal import Position
+from schemas.phase import Phase
 
 from .keys import after, join, names
 from .ports import Snapshot
@@ -17,7 +18,7 @@ from .rows import DECODE, NUMBERS, read
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
 from .views.config import CONFIG, Config
 from .views.members import MEMBERS, Member
-from .views.operation import LISTED, OPERATIONS, Operation, Phase, listed_at
+from .views.operation import LISTED, OPERATIONS, Operation, listed_at
 from .views.queue import QUEUES, WAITING, Queue, Waiting, queue_of
 from .views.tenant import TENANTS, Tenant
 

@@ -14,6 +14,7 @@ from .body import (
     Reply,
     Request,
 )
+from .phase import Phase
 
 
 class Role(StrEnum):
@@ -29,18 +30,8 @@ class Role(StrEnum):
     """Read everything, change nothing."""
 
 
-class State(StrEnum):
-    """Where an operation is (requirements C1)."""
-
-    WAITING = "waiting"
-    PARKED = "parked"
-    GRANTED = "granted"
-    STARTED = "started"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    REJECTED = "rejected"
+State = Phase
+"""As the API says it."""
 
 
 class Submit(Request):

@@ -151,3 +151,21 @@ def decode_as(cls: type[W], data: bytes) -> W:
     if not isinstance(word, cls):
         raise UnknownSchema(f"Expected {cls.__name__}, but found {type(word).__name__}")
     return word
+
+
+def decode_entry(data: bytes) -> entry.Entry | None:
+    """The entry in a record of the journal, or None for a stranger's bytes, which are noise.
+
+    Raises:
+        UnknownSchema: a word of ours that no schema here names. A newer program wrote it: stop,
+            since taking it for noise would fork the cell (R142).
+    """
+    try:
+        word = decode(data)
+    except UnknownSchema:
+        if data.startswith(registry.MARKER) and len(data) >= HEADER_BYTES:
+            raise
+        return None
+    except Undecodable:
+        return None
+    return word if isinstance(word, entry.Entry) else None

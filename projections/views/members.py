@@ -5,8 +5,7 @@ import msgspec
 from projections.keys import join
 from projections.projection import Projection, Seen
 from schemas import events as e
-
-from .operation import Phase
+from schemas.phase import Phase
 
 JOINING, ACTIVE, SUSPECT, DRAINING, LEFT = "joining", "active", "suspect", "draining", "left"
 

@@ -1,6 +1,5 @@
 """What became of each operation, and all operations of a tenant, newest first."""
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -8,21 +7,7 @@ import msgspec
 from projections.keys import NUMBER_MAX, join
 from projections.projection import Projection, Seen
 from schemas import events as e
-
-
-class Phase(StrEnum):
-    """Where an operation is in its life (requirements C1)."""
-
-    WAITING = "waiting"
-    PARKED = "parked"
-    GRANTED = "granted"
-    STARTED = "started"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    REJECTED = "rejected"
-
+from schemas.phase import Phase
 
 LIVE = frozenset((Phase.WAITING, Phase.PARKED, Phase.GRANTED, Phase.STARTED))
 ENDED = frozenset((Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED))

@@ -8,8 +8,9 @@ from projections.keys import join
 from projections.projection import Projection, Seen
 from schemas import events as e
 from schemas.ids import SELF_POOL
+from schemas.phase import Phase
 
-from .operation import Operation, Phase
+from .operation import Operation
 
 
 class Waiting(NamedTuple):

@@ -8,8 +8,9 @@ import msgspec
 from projections.keys import join
 from projections.projection import Projection, Seen
 from schemas import events as e
+from schemas.phase import Phase
 
-from .operation import ENDED, LIVE, Phase
+from .operation import ENDED, LIVE
 
 
 class Tenant(msgspec.Struct, array_like=True):

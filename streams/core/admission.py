@@ -19,11 +19,12 @@ from schemas.events import (
 )
 from schemas.ids import OperationId, operation_id
 from schemas.inputs import OperationSubmitted
+from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from . import shape
 from .budgets import call_cost, cost_ns, never_fits
-from .operations import OperationRow, Phase
+from .operations import OperationRow
 from .outcomes import Refusal
 from .rows import CancelRow, cancel_key
 from .state import State

@@ -14,10 +14,10 @@ from schemas.events import (
 )
 from schemas.ids import OPERATION_ID_BYTES, OperationId, TenantId
 from schemas.inputs import CancellationRequested
+from schemas.phase import Phase
 from schemas.units import Millis
 
 from .limits import EARLY_CANCELS_MAX
-from .operations import Phase
 from .outcomes import Unreadable
 from .rows import CancelRow, cancel_key
 from .shape import valid_name

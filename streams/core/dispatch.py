@@ -17,13 +17,14 @@ from schemas.events import (
     OperationUnparked,
 )
 from schemas.ids import MemberId
+from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from .budgets import Cost, call_cost, check, cost_ns, earliest_ms, hold, never_fits
 from .configured import Domain
 from .fairness import Counter, Lane, Policy
 from .limits import PARKED_PER_ENTRY_MAX
-from .operations import AttemptRow, Phase
+from .operations import AttemptRow
 from .outcomes import Binds, Fits
 from .queues import Waiting
 from .state import State

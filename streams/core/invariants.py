@@ -4,9 +4,9 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 
 from schemas.ids import TenantId
+from schemas.phase import Phase
 
 from .budgets import call_cost, check
-from .operations import Phase
 from .outcomes import Fits
 from .state import State
 from .tables import Table

@@ -1,6 +1,5 @@
 """One operation and its live attempt, as rows."""
 
-from enum import StrEnum
 from typing import TypedDict
 
 import msgspec
@@ -16,22 +15,8 @@ from schemas.ids import (
     TenantId,
     UserId,
 )
+from schemas.phase import Phase
 from schemas.units import Millis, Nanos, Requests, Slots, Tokens
-
-
-class Phase(StrEnum):
-    """Where an operation is in its life (requirements C1)."""
-
-    WAITING = "waiting"
-    PARKED = "parked"
-    GRANTED = "granted"
-    STARTED = "started"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    REJECTED = "rejected"
-
 
 TERMINAL = frozenset(
     (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED, Phase.REJECTED)

@@ -17,12 +17,13 @@ from schemas.events import (
 )
 from schemas.ids import OperationId
 from schemas.inputs import ResultReported
+from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from . import membership
 from .budgets import call_cost, give_back, settle, settled_cost_ns
 from .limits import NOT_SENT_MAX, TOKENS_MAX
-from .operations import AttemptRow, OperationRow, Phase
+from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
 from .starts import named, observe, stale
 from .state import State

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from schemas.codes import Code
 from schemas.events import Event, LeaseClaimed, SendObserved, StartAccepted, StartRefused
 from schemas.inputs import ResultReported, SendReported, StartRequested
+from schemas.phase import Phase
 from schemas.units import Millis
 
 from .budgets import set_arrival
-from .operations import AttemptRow, Named, Phase
+from .operations import AttemptRow, Named
 from .outcomes import Unreadable
 from .state import State
 from .timers import Kind

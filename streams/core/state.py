@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from schemas.ids import DomainId, MemberId, OperationId, TenantId
 from schemas.inputs import CellConfig
+from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .fairness import Counter, Lane, Policy
-from .operations import AttemptRow, Charge, OperationRow, Phase
+from .operations import AttemptRow, Charge, OperationRow
 from .outcomes import Header
 from .pools import Pools, place_of
 from .queues import Queue, Waiting

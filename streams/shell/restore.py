@@ -3,11 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 
-from schemas.codec import HEADER_BYTES, decode
+from schemas.codec import decode, decode_entry
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.ids import StateHash
 from schemas.journal import Chain, Entry, Head
-from schemas.registry import MARKER
 from schemas.units import Millis
 from streams.core.decider import CORE_VERSION, evolve
 from streams.core.state import State
@@ -41,14 +40,9 @@ def entry_in(record: Record) -> Entry | None:
         FutureEntry: the bytes are a word of ours that no schema here names.
     """
     try:
-        word = decode(record.value)
+        return decode_entry(record.value)
     except UnknownSchema as error:
-        if record.value.startswith(MARKER) and len(record.value) >= HEADER_BYTES:
-            raise FutureEntry(f"Expected a known schema at {record.offset}, but {error}") from error
-        return None
-    except Undecodable:
-        return None
-    return word if isinstance(word, Entry) else None
+        raise FutureEntry(f"Expected a known schema at {record.offset}, but {error}") from error
 
 
 class Fold:

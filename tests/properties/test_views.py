@@ -9,8 +9,9 @@ import pytest
 from projections.follower import Follower
 from projections.queries import Queries
 from projections.rocks import RocksViews
-from projections.views.operation import LIVE, Phase
+from projections.views.operation import LIVE
 from schemas.ids import CellId
+from schemas.phase import Phase
 from streams.core.tables import Table
 from tests.properties.test_histories import Walk
 from tests.support.told import ToldJournal

@@ -91,6 +91,14 @@ def test_every_truncation_and_every_surplus_is_undecodable():
         codec.decode(whole + b"\x00")
 
 
+def test_bytes_on_the_journal_are_an_entry_noise_or_a_word_of_tomorrow():
+    for noise in (b"", b"no word", registry.MARKER, registry.MARKER + b"short"):
+        assert codec.decode_entry(noise) is None
+    assert codec.decode_entry(codec.encode(c.heartbeat())) is None
+    with pytest.raises(UnknownSchema):
+        codec.decode_entry(registry.MARKER + b"tomorrow")
+
+
 def test_what_is_generated_and_published_has_not_drifted():
     for folder, module in generate.MODULES.items():
         assert (registry.HOME / f"{module}.py").read_text() == generate.module(folder)

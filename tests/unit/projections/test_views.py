@@ -9,8 +9,8 @@ import pytest
 from projections.follower import Follower
 from projections.queries import Queries
 from projections.rocks import RocksViews
-from projections.views.operation import Phase
 from schemas.ids import CellId
+from schemas.phase import Phase
 from tests.support.told import START_MS, Told, ToldJournal, began, configured
 from tests.support.words import e
 
