@@ -1,6 +1,5 @@
 """Kafka on this machine's own Java: jars from Maven Central, resolved once per user."""
 
-import base64
 import fcntl
 import os
 import re
@@ -16,6 +15,7 @@ from evenhand.dev.node import (
     LOOPBACK,
     START_TIMEOUT_S,
     answers,
+    cluster_id,
     free_port,
     is_free,
     settings,
@@ -165,7 +165,7 @@ class JavaNode:
         told["log.dirs"] = str(self._data / "log")
         draft = self._properties.with_suffix(".draft")
         draft.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
-        cluster = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        cluster = cluster_id(secrets.token_bytes(16))
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         tool += ["-t", cluster, "-c", str(draft)]
         run("Formatting", [*self._java, *tool], log=self._log, timeout_s=_FORMAT_TIMEOUT_S)

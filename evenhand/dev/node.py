@@ -1,5 +1,6 @@
 """What a single Kafka node is told, on which port, and how to ask whether it answers."""
 
+import base64
 import secrets
 import socket
 import struct
@@ -106,3 +107,12 @@ def answers(port: int) -> bool:
         return False
     _size, _correlation, live_brokers = _REPLY_HEAD.unpack(head)
     return int(live_brokers) > 0
+
+
+def cluster_id(chance: bytes) -> str:
+    """Sixteen random bytes as Kafka writes an id; the first bit is dropped.
+
+    With it one id in 64 would begin with a hyphen, which the format tool takes for an option.
+    """
+    first = chance[0] & 0x7F
+    return base64.urlsafe_b64encode(bytes((first, *chance[1:]))).decode().rstrip("=")
