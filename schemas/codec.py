@@ -2,100 +2,51 @@
 
 from collections.abc import Callable
 from io import BytesIO
-from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import fastavro
+import msgspec
 
-from . import entry, events, inputs, registry
+from . import entry, events, inputs, registry, wire
 from .errors import Undecodable, UnknownSchema
+from .primitives import Malformed
 
 W = TypeVar("W")
 
 HEADER_BYTES = 10
 _MODULES = {"inputs": inputs, "events": events, "journal": entry}
 
-Convert = Callable[[Any], Any]
+_WRITERS: dict[type, tuple[Callable[[Any, bytes], bytes], bytes]] = {}
+"""By class: its function of `wire`, and how its bytes begin."""
+_READERS: dict[bytes, Callable[[bytes, int], tuple[Any, int]]] = {}
+"""By how bytes begin: the function that reads what follows."""
 
 
-class _Shape:
-    """How a class and the dict that fastavro wants become each other."""
+def _older(published: registry.Published, now: Any, cls: type) -> Callable[..., tuple[Any, int]]:
+    """Reads a version that is not the current one, which fastavro resolves."""
+    writer = fastavro.parse_schema(dict(published.schema))
+    reader = fastavro.parse_schema(now)
 
-    def __init__(self, cls: type, fields: Any) -> None:
-        self.cls = cls
-        self.names = tuple(field["name"] for field in fields)
-        self.values = attrgetter(*self.names)
-        self.down: dict[str, Convert] = {}
-        self.up: dict[str, Convert] = {}
-        for field in fields:
-            pair = _conversions(field["type"])
-            if pair:
-                self.down[field["name"]], self.up[field["name"]] = pair
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        stream = BytesIO(data)
+        stream.seek(at)
+        datum = fastavro.schemaless_reader(stream, writer, reader)
+        return msgspec.convert(datum, cls, builtin_types=(bytes,)), stream.tell()
 
-    def as_dict(self, word: Any) -> dict[str, Any]:
-        datum = dict(zip(self.names, self.values(word), strict=True))
-        for name, convert in self.down.items():
-            datum[name] = convert(datum[name])
-        return datum
-
-    def as_word(self, datum: dict[str, Any]) -> Any:
-        for name, convert in self.up.items():
-            datum[name] = convert(datum[name])
-        return self.cls(**datum)
-
-
-_SHAPES: dict[str, _Shape] = {}
-
-
-def _shape(name: str, fields: Any = None) -> _Shape:
-    if name not in _SHAPES:
-        module = next(module for module in _MODULES.values() if hasattr(module, name))
-        _SHAPES[name] = _Shape(getattr(module, name), fields)
-    return _SHAPES[name]
-
-
-def _conversions(avro: Any) -> tuple[Convert, Convert] | None:
-    """Down to dicts and up to words, for a field that holds words or an array; else None."""
-    if isinstance(avro, list):
-        inner = _conversions(next(branch for branch in avro if branch != "null"))
-        if inner is None:
-            return None
-        down, up = inner
-        return (
-            lambda value: None if value is None else down(value),
-            lambda value: None if value is None else up(value),
-        )
-    if isinstance(avro, str):
-        name = avro.rpartition(".")[2]
-        return (_shape(name).as_dict, _shape(name).as_word) if name in _SHAPES else None
-    if avro["type"] == "record":
-        shape = _shape(avro["name"], avro["fields"])
-        return shape.as_dict, shape.as_word
-    if avro["type"] == "array":
-        inner = _conversions(avro["items"])
-        if inner is None:
-            return list, tuple
-        down, up = inner
-        return lambda value: [down(v) for v in value], lambda value: tuple(up(v) for v in value)
-    return None
-
-
-_WRITERS: dict[type, tuple[bytes, Any, _Shape]] = {}
-_READERS: dict[bytes, tuple[Any, Any, _Shape]] = {}
+    return read
 
 
 def _load() -> None:
     current = {}
-    for folder in _MODULES:
+    for folder, module in _MODULES.items():
         for name, schema in registry.current(folder).items():
-            parsed = fastavro.parse_schema(schema)
-            shape = _shape(name, schema["fields"])
-            current[name] = (parsed, shape)
-            _WRITERS[shape.cls] = (registry.header(schema), parsed, shape)
-    for version in registry.published():
-        parsed, shape = current[version.name]
-        writer = fastavro.parse_schema(dict(version.schema))
-        _READERS[version.header] = (writer, None if writer == parsed else parsed, shape)
+            cls, head = getattr(module, name), registry.header(schema)
+            current[name] = schema, cls
+            _WRITERS[cls] = getattr(wire, f"write_{name}"), head
+            _READERS[head] = getattr(wire, f"read_{name}")
+    for published in registry.published():
+        if published.header not in _READERS:
+            _READERS[published.header] = _older(published, *current[published.name])
 
 
 _load()
@@ -107,11 +58,11 @@ def encode(word: Any) -> bytes:
     Raises:
         ValueError: a field does not fit its schema; a mistake of ours, never of an input.
     """
-    head, schema, shape = _WRITERS[type(word)]
-    out = BytesIO()
-    out.write(head)
-    fastavro.schemaless_writer(out, schema, shape.as_dict(word))
-    return out.getvalue()
+    write, head = _WRITERS[type(word)]
+    try:
+        return write(word, head)
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"Expected {type(word).__name__} to fit its schema: {error!r}") from error
 
 
 def decode(data: bytes) -> Any:
@@ -123,21 +74,17 @@ def decode(data: bytes) -> Any:
         UnknownSchema: no published schema has the fingerprint, or the marker is missing.
         Undecodable: the bytes do not follow that schema.
     """
-    found = _READERS.get(data[:HEADER_BYTES])
-    if found is None:
+    read = _READERS.get(data[:HEADER_BYTES])
+    if read is None:
         raise UnknownSchema(f"Expected a published fingerprint, but found {data[:10].hex()!r}")
-    writer, reader, shape = found
-    stream = BytesIO(data)
-    stream.seek(HEADER_BYTES)
     try:
-        datum = fastavro.schemaless_reader(stream, writer, reader)
-    except Exception as error:  # fastavro raises whatever its C code met
-        raise Undecodable(
-            f"Expected {shape.cls.__name__}, but reading failed: {error!r}"
-        ) from error
-    if stream.tell() != len(data):
-        raise Undecodable(f"Expected the end of {shape.cls.__name__}, but bytes are left over")
-    return shape.as_word(cast("dict[str, Any]", datum))
+        word, end = read(data, HEADER_BYTES)
+    except (IndexError, UnicodeDecodeError, Malformed) as error:
+        raise Undecodable(f"Expected a word, but reading failed: {error!r}") from error
+    if end != len(data):
+        difference = "bytes are left over" if end < len(data) else "the bytes end before it"
+        raise Undecodable(f"Expected the end of {type(word).__name__}, but {difference}")
+    return word
 
 
 def decode_as(cls: type[W], data: bytes) -> W:

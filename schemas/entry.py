@@ -11,12 +11,11 @@ from .units import (
     Millis,
 )
 from .word import (
-    word,
+    Word,
 )
 
 
-@word
-class EntryEvent:
+class EntryEvent(Word):
     """One event of an entry, in single-object encoding."""
 
     cause: int
@@ -25,8 +24,7 @@ class EntryEvent:
     """the event; also the value of its public record"""
 
 
-@word
-class InputRun:
+class InputRun(Word):
     """Records taken from one input partition, in the order taken."""
 
     topic: int
@@ -39,8 +37,7 @@ class InputRun:
     """offset after the last taken"""
 
 
-@word
-class Entry:
+class Entry(Word):
     """One step of a cell: inputs taken, time and events; atomic, since it is one record."""
 
     generation: int
@@ -59,8 +56,6 @@ class Entry:
     """the only time the core sees"""
     clock_shift_ms: Millis
     """time minus the estimate of the broker's append clock"""
-    time_step_ms: Millis | None = None
-    """a forward step after a suspension; moves every live exit and hold"""
     published: int
     """offset up to which all outputs are known to be out, -1 for none"""
     core_version: int
@@ -71,10 +66,11 @@ class Entry:
     """what was taken, in order"""
     events: tuple[EntryEvent, ...]
     """what was decided, in order"""
+    time_step_ms: Millis | None = None
+    """a forward step after a suspension; moves every live exit and hold"""
 
 
-@word
-class Pulse:
+class Pulse(Word):
     """Sign of life of an owner that has nothing to append; only a hint."""
 
     epoch: int

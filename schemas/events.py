@@ -30,12 +30,11 @@ from .units import (
     Tokens,
 )
 from .word import (
-    word,
+    Word,
 )
 
 
-@word
-class CancelSignalled:
+class CancelSignalled(Word):
     """Started work is asked to end; its slot stays."""
 
     tenant: TenantId
@@ -56,8 +55,7 @@ class CancelSignalled:
     """why"""
 
 
-@word
-class CancellationForgotten:
+class CancellationForgotten(Word):
     """No submission came for a remembered cancellation."""
 
     tenant: TenantId
@@ -66,8 +64,7 @@ class CancellationForgotten:
     """which operation"""
 
 
-@word
-class CancellationRemembered:
+class CancellationRemembered(Word):
     """A cancellation came ahead of its submission."""
 
     tenant: TenantId
@@ -80,8 +77,7 @@ class CancellationRemembered:
     """forgotten then"""
 
 
-@word
-class CellBegan:
+class CellBegan(Word):
     """The first event of a cell: which topics, by id, belong to it."""
 
     cell: CellId
@@ -90,8 +86,7 @@ class CellBegan:
     """journal, inputs and outputs"""
 
 
-@word
-class ConfigActivated:
+class ConfigActivated(Word):
     """A piece of configuration holds from here on."""
 
     scope: str
@@ -114,8 +109,7 @@ class ConfigActivated:
     """for scope pool"""
 
 
-@word
-class ConfigRefused:
+class ConfigRefused(Word):
     """A proposal was not taken; nothing changes."""
 
     scope: str
@@ -132,8 +126,7 @@ class ConfigRefused:
     """expected what, but what"""
 
 
-@word
-class DuplicateObserved:
+class DuplicateObserved(Word):
     """A repeat of a known submission; nothing changes."""
 
     tenant: TenantId
@@ -148,8 +141,7 @@ class DuplicateObserved:
     """the submitter's member, for pool self"""
 
 
-@word
-class GrantExpired:
+class GrantExpired(Word):
     """A grant ended unstarted at its claim-by."""
 
     tenant: TenantId
@@ -168,8 +160,7 @@ class GrantExpired:
     """that life of its process"""
 
 
-@word
-class GrantIssued:
+class GrantIssued(Word):
     """One attempt may use one reservation until claim-by; the reservation is in it."""
 
     tenant: TenantId
@@ -196,16 +187,10 @@ class GrantIssued:
     """budget domain"""
     lane: str
     """lane"""
-    tier: str | None = None
-    """model strength class"""
-    connection: str | None = None
-    """provider subscription link"""
     effect: str
     """effect class"""
     payload_bytes: int
     """declared size"""
-    payload_ref: str | None = None
-    """where the payload is"""
     prompt_tokens: Tokens
     """estimated prompt tokens"""
     output_tokens_max: Tokens
@@ -232,10 +217,15 @@ class GrantIssued:
     """version of the domain's configuration"""
     authority_epoch: int
     """epoch of the owner that reserved"""
+    tier: str | None = None
+    """model strength class"""
+    connection: str | None = None
+    """provider subscription link"""
+    payload_ref: str | None = None
+    """where the payload is"""
 
 
-@word
-class GrantRevoked:
+class GrantRevoked(Word):
     """A grant ended unstarted by decision."""
 
     tenant: TenantId
@@ -256,8 +246,7 @@ class GrantRevoked:
     """member_lost, member_left, cancelled or deadline"""
 
 
-@word
-class HeartbeatRecorded:
+class HeartbeatRecorded(Word):
     """A member was seen alive."""
 
     member: MemberId
@@ -266,8 +255,7 @@ class HeartbeatRecorded:
     """that life of its process"""
 
 
-@word
-class InputQuarantined:
+class InputQuarantined(Word):
     """An input that could not be read, or whose key, partition and tenant disagree."""
 
     topic: str
@@ -282,8 +270,7 @@ class InputQuarantined:
     """what was expected"""
 
 
-@word
-class JoinRefused:
+class JoinRefused(Word):
     """The process is no member."""
 
     member: MemberId
@@ -294,8 +281,7 @@ class JoinRefused:
     """why"""
 
 
-@word
-class LeaseClaimed:
+class LeaseClaimed(Word):
     """The member has authority over the attempt."""
 
     tenant: TenantId
@@ -316,8 +302,7 @@ class LeaseClaimed:
     """when the lease ends; null means when the result is recorded"""
 
 
-@word
-class MemberActivated:
+class MemberActivated(Word):
     """First heartbeat seen."""
 
     member: MemberId
@@ -326,8 +311,7 @@ class MemberActivated:
     """that life of its process"""
 
 
-@word
-class MemberDrainRequested:
+class MemberDrainRequested(Word):
     """A member gets no more grants."""
 
     member: MemberId
@@ -338,8 +322,7 @@ class MemberDrainRequested:
     """left"""
 
 
-@word
-class MemberLost:
+class MemberLost(Word):
     """A second time to live has passed."""
 
     member: MemberId
@@ -348,8 +331,7 @@ class MemberLost:
     """that life of its process"""
 
 
-@word
-class MemberRestored:
+class MemberRestored(Word):
     """A suspect member was seen alive."""
 
     member: MemberId
@@ -358,8 +340,7 @@ class MemberRestored:
     """that life of its process"""
 
 
-@word
-class MemberSlotGranted:
+class MemberSlotGranted(Word):
     """The process is a member from now on."""
 
     member: MemberId
@@ -370,14 +351,13 @@ class MemberSlotGranted:
     """its pool"""
     places: int
     """its places"""
-    tenant: TenantId | None = None
-    """whose process it is, for pool self"""
     join_by_ms: Millis
     """first heartbeat due"""
+    tenant: TenantId | None = None
+    """whose process it is, for pool self"""
 
 
-@word
-class MemberSlotReturned:
+class MemberSlotReturned(Word):
     """The member slot is free again."""
 
     member: MemberId
@@ -388,8 +368,7 @@ class MemberSlotReturned:
     """left, lost or join_by"""
 
 
-@word
-class MemberSuspected:
+class MemberSuspected(Word):
     """No heartbeat for one time to live."""
 
     member: MemberId
@@ -398,8 +377,7 @@ class MemberSuspected:
     """that life of its process"""
 
 
-@word
-class OperationAdmitted:
+class OperationAdmitted(Word):
     """The operation waits in its queue."""
 
     tenant: TenantId
@@ -420,10 +398,6 @@ class OperationAdmitted:
     """budget domain of its queue"""
     lane: str
     """lane of its queue"""
-    tier: str | None = None
-    """model strength class"""
-    connection: str | None = None
-    """provider subscription link"""
     effect: str
     """read_only, keyed or unsafe"""
     prompt_tokens: Tokens
@@ -432,18 +406,21 @@ class OperationAdmitted:
     """output ceiling"""
     payload_bytes: int
     """declared size"""
-    payload_ref: str | None = None
-    """where the payload is"""
     payload_digest: PayloadDigest
     """digest of the named semantic fields"""
     deadline_ms: Millis
     """a start at or after this instant is refused"""
+    tier: str | None = None
+    """model strength class"""
+    connection: str | None = None
+    """provider subscription link"""
+    payload_ref: str | None = None
+    """where the payload is"""
     member: MemberId | None = None
     """the submitter's member, for pool self"""
 
 
-@word
-class OperationCancelled:
+class OperationCancelled(Word):
     """Unstarted or ended work is cancelled."""
 
     tenant: TenantId
@@ -456,8 +433,7 @@ class OperationCancelled:
     """the submitter's member, for pool self"""
 
 
-@word
-class OperationDeferred:
+class OperationDeferred(Word):
     """A head that did not fit at its turn; sampled by a fixed rule."""
 
     tenant: TenantId
@@ -474,8 +450,7 @@ class OperationDeferred:
     """earliest instant at which it can fit; null means unknown"""
 
 
-@word
-class OperationExpired:
+class OperationExpired(Word):
     """Unstarted work ended at its deadline."""
 
     tenant: TenantId
@@ -488,8 +463,7 @@ class OperationExpired:
     """the submitter's member, for pool self"""
 
 
-@word
-class OperationForgotten:
+class OperationForgotten(Word):
     """The guard horizon of a finished operation has passed."""
 
     tenant: TenantId
@@ -498,8 +472,7 @@ class OperationForgotten:
     """which operation"""
 
 
-@word
-class OperationParked:
+class OperationParked(Word):
     """Out of the ready set until a named condition clears."""
 
     tenant: TenantId
@@ -514,8 +487,7 @@ class OperationParked:
     """dimension concerned"""
 
 
-@word
-class OperationRejected:
+class OperationRejected(Word):
     """The submission is refused."""
 
     tenant: TenantId
@@ -540,8 +512,7 @@ class OperationRejected:
     """the submitter's member, for pool self"""
 
 
-@word
-class OperationUnparked:
+class OperationUnparked(Word):
     """Back in its queue at its original sequence."""
 
     tenant: TenantId
@@ -550,8 +521,7 @@ class OperationUnparked:
     """which operation"""
 
 
-@word
-class ReservationExpired:
+class ReservationExpired(Word):
     """The reservation of an expired grant is returned."""
 
     tenant: TenantId
@@ -570,8 +540,7 @@ class ReservationExpired:
     """that life of its process"""
 
 
-@word
-class ReservationReleased:
+class ReservationReleased(Word):
     """A reservation is returned unused."""
 
     tenant: TenantId
@@ -592,8 +561,7 @@ class ReservationReleased:
     """as the grant, or not_sent"""
 
 
-@word
-class ReservationSettled:
+class ReservationSettled(Word):
     """The reservation is closed by a known result."""
 
     tenant: TenantId
@@ -614,8 +582,6 @@ class ReservationSettled:
     """budget domain"""
     tokens_reserved: Tokens
     """what was held"""
-    tokens_actual: Tokens | None = None
-    """what was used; null means unknown, charged as reserved"""
     overdraft_tokens: Tokens
     """use above the reservation"""
     held_ms: Millis
@@ -624,10 +590,11 @@ class ReservationSettled:
     """cost charged at the grant"""
     cost_ns: Nanos
     """cost after settlement"""
+    tokens_actual: Tokens | None = None
+    """what was used; null means unknown, charged as reserved"""
 
 
-@word
-class ResultRecorded:
+class ResultRecorded(Word):
     """The outcome of an attempt is known."""
 
     tenant: TenantId
@@ -658,8 +625,7 @@ class ResultRecorded:
     """short reason"""
 
 
-@word
-class ResultRefusedStale:
+class ResultRefusedStale(Word):
     """A result that belongs to no current attempt, kept as evidence."""
 
     tenant: TenantId
@@ -686,8 +652,7 @@ class ResultRefusedStale:
     """as reported"""
 
 
-@word
-class SendObserved:
+class SendObserved(Word):
     """The call was sent earlier than assumed; its charges leave earlier."""
 
     tenant: TenantId
@@ -708,8 +673,7 @@ class SendObserved:
     """new last instant of arrival"""
 
 
-@word
-class StartAccepted:
+class StartAccepted(Word):
     """The call may go out within send_within_ms of sending the start request."""
 
     tenant: TenantId
@@ -732,8 +696,7 @@ class StartAccepted:
     """last instant at which the call can reach the provider"""
 
 
-@word
-class StartRefused:
+class StartRefused(Word):
     """The call must not go out."""
 
     tenant: TenantId
@@ -754,8 +717,7 @@ class StartRefused:
     """why"""
 
 
-@word
-class SubmissionConflicted:
+class SubmissionConflicted(Word):
     """A known key came with another payload digest; nothing changes."""
 
     tenant: TenantId

@@ -1,4 +1,4 @@
-"""Writes inputs.py, events.py and entry.py from `avsc/`; `--check` fails when they have drifted."""
+"""Writes the classes of all records and `wire.py`; `--check` fails when they have drifted."""
 
 import re
 import sys
@@ -8,6 +8,7 @@ from typing import Any
 
 from . import registry
 from .compat import check, publish
+from .unroll import Unroll
 
 MODULES = {"inputs": "inputs", "events": "events", "journal": "entry"}
 PURPOSE = {
@@ -44,8 +45,9 @@ def _field(field: dict[str, Any]) -> list[str]:
 
 
 def _record(schema: dict[str, Any]) -> list[str]:
-    lines = ["", "", "@word", f"class {schema['name']}:", f'    """{schema["doc"]}"""', ""]
-    for field in schema["fields"]:
+    lines = ["", "", f"class {schema['name']}(Word):", f'    """{schema["doc"]}"""', ""]
+    # A class wants fields without a default first; the order of the bytes is the schema's.
+    for field in sorted(schema["fields"], key=lambda field: "default" in field):
         lines += _field(field)
     return lines
 
@@ -96,13 +98,25 @@ def module(folder: str) -> str:
         ("ids", _defined(registry.HOME / "ids.py")),
         ("inputs", shared.keys() - schemas.keys()),
         ("units", _defined(registry.HOME / "units.py")),
-        ("word", {"word"}),
+        ("word", {"Word"}),
     ):
-        used = sorted(names & (named | {"word"}))
+        used = sorted(names & (named | {"Word"}))
         if used:
             head += [f"from .{source} import (", *(f"    {name}," for name in used), ")"]
     tail = ["", "", f"{folder[:-1].capitalize()} = (", "    " + "\n    | ".join(own), ")"]
     return "\n".join([*head, *body, *(tail if folder != "journal" else [])]) + "\n"
+
+
+def texts() -> dict[str, str]:
+    """The generated modules by name."""
+    found = {name: module(folder) for folder, name in MODULES.items()}
+    homes = {
+        name: MODULES["inputs" if folder == "common" else folder]
+        for folder in registry.FOLDERS
+        for name, schema in registry.source(folder).items()
+        if schema["type"] == "record"
+    }
+    return {**found, "wire": Unroll(registry.named_types(), homes).text()}
 
 
 def main() -> int:
@@ -112,9 +126,8 @@ def main() -> int:
     """
     checking = "--check" in sys.argv[1:]
     problems = check()
-    for folder, name in MODULES.items():
+    for name, text in texts().items():
         path = registry.HOME / f"{name}.py"
-        text = module(folder)
         if not checking:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:

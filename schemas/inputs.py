@@ -18,12 +18,11 @@ from .units import (
     Tokens,
 )
 from .word import (
-    word,
+    Word,
 )
 
 
-@word
-class DimensionConfig:
+class DimensionConfig(Word):
     """One component of a budget and how it is limited over time."""
 
     name: DimensionName
@@ -46,8 +45,7 @@ class DimensionConfig:
     """when it counts: arrival or completion"""
 
 
-@word
-class TenantBudget:
+class TenantBudget(Word):
     """What one tenant may use of one budget domain, a level of its own."""
 
     domain: DomainId
@@ -56,8 +54,7 @@ class TenantBudget:
     """limits of this level"""
 
 
-@word
-class TenantConfig:
+class TenantConfig(Word):
     """One tenant: weight, rank, caps and budgets of its own."""
 
     weight: int = 1
@@ -72,10 +69,11 @@ class TenantConfig:
     """limits of the tenant level, one entry a domain"""
 
 
-@word
-class CellConfig:
+class CellConfig(Word):
     """Bounds that every decision of the cell reads."""
 
+    tenant_defaults: TenantConfig
+    """what holds for a tenant that has no configuration of its own"""
     submissions_per_entry_max: int = 16
     """submissions one entry takes"""
     grants_per_entry_max: int = 64
@@ -108,18 +106,15 @@ class CellConfig:
     """how far the clocks of two brokers may differ"""
     silence_ms: Millis = Millis(1000)
     """a loop silent for longer takes inputs before timers"""
-    tenant_defaults: TenantConfig
-    """what holds for a tenant that has no configuration of its own"""
 
 
-@word
-class DomainConfig:
+class DomainConfig(Word):
     """A budget domain: what its provider allows and how tenants take turns."""
 
-    policy: str = 'virtual_counter'
-    """fifo, strict_priority, round_robin, weighted_round_robin or virtual_counter"""
     dimensions: tuple[DimensionConfig, ...]
     """limits of the domain level"""
+    policy: str = 'virtual_counter'
+    """fifo, strict_priority, round_robin, weighted_round_robin or virtual_counter"""
     waiting_count_max: int = 100000
     """operations that may wait in the domain"""
     waiting_bytes_max: int = 17179869184
@@ -134,8 +129,7 @@ class DomainConfig:
     """first estimate of how long a call holds its slot"""
 
 
-@word
-class PoolConfig:
+class PoolConfig(Word):
     """An elastic set of interchangeable workers."""
 
     members_max: int = 32
@@ -146,8 +140,7 @@ class PoolConfig:
     """budget domains whose operations the pool runs; empty means all"""
 
 
-@word
-class TopicIdentity:
+class TopicIdentity(Word):
     """A topic as the cluster knows it."""
 
     name: str
@@ -158,8 +151,7 @@ class TopicIdentity:
     """partition count"""
 
 
-@word
-class CancellationRequested:
+class CancellationRequested(Word):
     """Somebody no longer wants an operation."""
 
     tenant: TenantId
@@ -170,20 +162,19 @@ class CancellationRequested:
     """kept with the cancellation"""
 
 
-@word
-class ConfigProposed:
+class ConfigProposed(Word):
     """An operator asks to change one piece of configuration."""
 
     scope: str
     """cell, domain, tenant or pool"""
     name: str
     """which one; the cell's name for scope cell"""
-    version: int | None = None
-    """the version it was made from; null means whatever is active"""
     author: str
     """who asks"""
     reason: str
     """why"""
+    version: int | None = None
+    """the version it was made from; null means whatever is active"""
     cell: CellConfig | None = None
     """for scope cell"""
     domain: DomainConfig | None = None
@@ -194,8 +185,7 @@ class ConfigProposed:
     """for scope pool"""
 
 
-@word
-class HeartbeatReported:
+class HeartbeatReported(Word):
     """A member is alive."""
 
     member: MemberId
@@ -204,8 +194,7 @@ class HeartbeatReported:
     """this life of the process"""
 
 
-@word
-class JoinRequested:
+class JoinRequested(Word):
     """A process asks for a member slot, with its inbox offset already fixed."""
 
     member: MemberId
@@ -220,8 +209,7 @@ class JoinRequested:
     """whose process it is; only for pool self"""
 
 
-@word
-class LeaveAnnounced:
+class LeaveAnnounced(Word):
     """A member takes no more grants and will finish what it started."""
 
     member: MemberId
@@ -230,8 +218,7 @@ class LeaveAnnounced:
     """this life of the process"""
 
 
-@word
-class OperationSubmitted:
+class OperationSubmitted(Word):
     """A producer asks for one unit of work; nothing follows until the owner decides."""
 
     tenant: TenantId
@@ -244,6 +231,8 @@ class OperationSubmitted:
     """workers that may run it; self is the submitter's own process"""
     domain: DomainId
     """budget domain it draws on"""
+    prompt_tokens: Tokens
+    """estimated prompt tokens"""
     lane: str = 'interactive'
     """service class"""
     tier: str | None = None
@@ -252,8 +241,6 @@ class OperationSubmitted:
     """link of the user to a provider subscription"""
     effect: str = 'unsafe'
     """read_only, keyed or unsafe"""
-    prompt_tokens: Tokens
-    """estimated prompt tokens"""
     output_tokens_max: Tokens | None = None
     """output ceiling of this call; mandatory, null is refused"""
     payload_bytes: int = 0
@@ -270,8 +257,7 @@ class OperationSubmitted:
     """the member that will run it; only for pool self"""
 
 
-@word
-class ResultReported:
+class ResultReported(Word):
     """A member tells how an attempt ended."""
 
     tenant: TenantId
@@ -302,8 +288,7 @@ class ResultReported:
     """short reason of a failure, never content"""
 
 
-@word
-class SendReported:
+class SendReported(Word):
     """A member tells how soon after sending its start request it sent the call."""
 
     tenant: TenantId
@@ -324,8 +309,7 @@ class SendReported:
     """difference of the member's own monotonic clock, rounded up"""
 
 
-@word
-class StartRequested:
+class StartRequested(Word):
     """A member asks to call the provider now for a grant it holds."""
 
     tenant: TenantId

@@ -1,16 +1,15 @@
-"""What every generated record is: slotted, keyword-only, and never assigned to after it is made."""
+"""What every generated record is: slotted, and never assigned to after it is made."""
 
-from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+from typing import dataclass_transform
 
-T = TypeVar("T", bound=type)
+from msgspec import Struct
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-def word(cls: T) -> T:
-    """Make a record class of `cls`.
+class Word(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """Base of all records: fields by keyword, in any order.
 
-    Type checkers refuse assignment to its fields. At run time nothing does: a truly frozen
-    dataclass costs two and a half times as much to make, on the hottest path there is.
+    Only the generated decoder passes them by position: for a record of 28 fields that costs
+    0.26 us, by keyword 1.6, as a dataclass 2.2. Words hold values only and form no cycles, so the
+    collector need not look at them.
     """
-    return dataclass(slots=True, kw_only=True)(cls)  # type: ignore[return-value]

@@ -19,58 +19,40 @@ weight = 2
 import json
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pydantic import ConfigDict, TypeAdapter
+import msgspec
 
 from evenhand._words import inputs
 
 Proposals = list[inputs.ConfigProposed]
-
-_WORDS = (
-    inputs.CellConfig,
-    inputs.DomainConfig,
-    inputs.PoolConfig,
-    inputs.TenantConfig,
-    inputs.TenantBudget,
-    inputs.DimensionConfig,
-)
-
 
 class _By(TypedDict):
     author: str
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConfigFile:
+class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a file may say; every part is optional, and what it does not name stays as it is."""
 
     author: str | None = None
     reason: str | None = None
     cell: inputs.CellConfig | None = None
-    domains: dict[str, inputs.DomainConfig] = field(default_factory=dict)
-    pools: dict[str, inputs.PoolConfig] = field(default_factory=dict)
-    tenants: dict[str, inputs.TenantConfig] = field(default_factory=dict)
-
-
-for _kind in (ConfigFile, *_WORDS):
-    # Pydantic's own hook for dataclasses: a misspelt name is an error.
-    setattr(_kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010
-_FILE: TypeAdapter[ConfigFile] = TypeAdapter(ConfigFile)
+    domains: dict[str, inputs.DomainConfig] = {}
+    pools: dict[str, inputs.PoolConfig] = {}
+    tenants: dict[str, inputs.TenantConfig] = {}
 
 
 def read(path: Path) -> ConfigFile:
     """The file, checked.
 
     Raises:
-        ValueError: it is no TOML or JSON, or a field is wrong; the message names each.
+        ValueError: it is no TOML or JSON, or a field is wrong; the message says where.
     """
     text = path.read_text()
     said: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    return _FILE.validate_python(said)
+    return msgspec.convert(said, ConfigFile)
 
 
 def stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> Iterator[Proposals]:

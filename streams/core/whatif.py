@@ -3,16 +3,17 @@
 Submissions, cancellations, members and configuration come at the entries at which they were taken.
 What workers said cannot: under another policy they would have got their grants at other times. So
 each start, send report and result comes as many entries after its grant as it was recorded to, at
-the latest when the recorded time has passed, since entries are rare where little was recorded. For
-a grant that was never recorded a start comes with the next entry, and a result when the call's
-service time has passed. With the recorded policy the same grants come out in the same order.
+the latest when the recorded time has passed. For a grant that was never recorded a start comes with
+the next entry, a result after the service time. The recorded policy gives the recorded order.
 """
 
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from schemas import events as e
 from schemas import inputs as i
@@ -34,9 +35,7 @@ TAIL_ENTRIES_MAX = 100_000
 HEARTBEAT_EVERY_MS = Millis(1_000)
 """Members go on living while the tail runs."""
 
-_MEMBERS = INPUT_TOPICS.index(Topic.MEMBERS)
-_STARTS = INPUT_TOPICS.index(Topic.STARTS)
-_RESULTS = INPUT_TOPICS.index(Topic.RESULTS)
+_MEMBERS, _STARTS, _RESULTS = map(INPUT_TOPICS.index, (Topic.MEMBERS, Topic.STARTS, Topic.RESULTS))
 _NEVER = 1 << 62
 """No entry has this number: only time brings it."""
 _SAID = (i.StartRequested, i.SendReported, i.ResultReported)

@@ -13,7 +13,9 @@ Each step is a method and names the next one; none waits longer than a few milli
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from schemas.codec import encode
 from schemas.events import Event
@@ -36,8 +38,7 @@ from streams.shell.walk import Walk
 from streams.shell.watch import EntryMeasures
 
 IDLE_WAIT_MS = 5
-"""Longest wait of a step for inputs; one that comes ends it early. Idling costs 2 % of a core,
-where steps of one millisecond cost 6 %."""
+"""Longest wait of a step for inputs. Idling costs 2 % of a core, at one millisecond 6 %."""
 WAIT_MS = 5
 """Longest wait of a step for a report; reports end it early."""
 
@@ -164,8 +165,8 @@ class Cell:
             events=(),
         )
         state.begin(header)
-        timers = self._silence.is_over(self._ports.monotonic.now_ms())
-        decided = step(state, self._taken, timers=timers)
+        is_over = self._silence.is_over(self._ports.monotonic.now_ms())
+        decided = step(state, self._taken, timers=is_over)
         recorded = tuple(EntryEvent(cause=cause, body=encode(event)) for cause, event in decided)
         entry = replace(header, events=recorded)
         value = encode(entry)

@@ -5,9 +5,9 @@ compares its hash with; every reader folds them like any others.
 """
 
 import time
-from dataclasses import replace
 
 from confluent_kafka import Producer
+from msgspec.structs import replace
 
 from schemas.codec import decode, encode
 from schemas.entry import Entry

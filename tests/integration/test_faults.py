@@ -1,7 +1,8 @@
 """Owners paused, raced and replaced; brokers, disks and topics that change under them."""
 
 import shutil
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from schemas.codec import encode
 from schemas.entry import Entry

@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import events as e
 from tests.support import cells as s

@@ -86,7 +86,7 @@ class Stage:
         """An entry that would be accepted as a takeover, but for what is changed."""
         offset, head = self.accepted()[-1]
         fold_hash = self.next_hash()
-        fields = {name: getattr(head, name) for name in Entry.__dataclass_fields__}
+        fields = {name: getattr(head, name) for name in Entry.__struct_fields__}
         fields |= {"previous": offset, "height": head.height + 1, "epoch": head.epoch + 1}
         fields |= {"owner": STRANGER, "takeover": True, "inputs": (), "events": ()}
         fields |= {"state_hash": fold_hash, "time_step_ms": None}

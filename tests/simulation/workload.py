@@ -1,8 +1,9 @@
 """Submissions whose class of outcome is known before they are sent."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from schemas import inputs as i
 from schemas.codes import Code

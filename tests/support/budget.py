@@ -1,7 +1,8 @@
 """The budget that handmade histories draw on: small limits, so that a test reaches them soon."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.support.words import i
 

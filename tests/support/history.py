@@ -5,8 +5,9 @@ audit to name it at the offset that the verb returned.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from evenhand.audit.auditor import audit
 from evenhand.audit.findings import Findings

@@ -1,12 +1,12 @@
 """Deciding again gives what was decided, and names the first position where it does not."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from evenhand.cli.recorded import LoggedInputs
 from evenhand.cli.redecide import redecider

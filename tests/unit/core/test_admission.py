@@ -1,8 +1,8 @@
 """A submission's one answer: every guard at its edge, in its order."""
 
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import events as e
 from schemas.codes import CODES, Code

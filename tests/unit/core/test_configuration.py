@@ -1,8 +1,8 @@
 """What an operator may change, each bound at its edge, and when a change takes hold."""
 
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import events as e
 from schemas.codes import Code

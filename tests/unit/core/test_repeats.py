@@ -1,8 +1,8 @@
 """The same key again: a repeat, a conflict, or, beyond the guard's horizon, a new life."""
 
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import events as e
 from schemas.codes import Code
