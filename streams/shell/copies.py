@@ -46,11 +46,10 @@ def copies(
     if events is None:
         events = [decode(event.body) for event in entry.events]
     causes = _causes(entry, cell, prefix)
-    envelopes = Envelopes(cell, entry.generation, offset, entry.time_ms)
+    envelopes = Envelopes(cell, entry.generation, offset)
     outgoing = []
     for index, (recorded, event) in enumerate(zip(entry.events, events, strict=True)):
-        kind, cause = type(event).__name__, causes[recorded.cause]
-        headers = envelopes.headers(index, kind=kind, cause=cause)
+        headers = envelopes.headers(index, kind=type(event), cause=causes[recorded.cause])
         for topic, key in routes(event):
             outgoing.append(Outgoing(topic, key, recorded.body, headers))
     return outgoing

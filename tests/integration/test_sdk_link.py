@@ -18,7 +18,6 @@ from schemas.events import GrantIssued
 from schemas.ids import MemberId
 from schemas.inputs import JoinRequested, ResultReported, StartRequested
 from schemas.topics import Topic
-from schemas.units import Millis
 from tests.support.kafka import MAIN, Log, until
 from tests.support.member import Life, names
 from tests.support.words import e
@@ -49,7 +48,7 @@ class Owner:
         """Publish at the next position, or once more at an earlier one."""
         offset = self.next_offset if at is None else at
         self.next_offset = max(self.next_offset, offset + 1)
-        headers = Envelopes(MAIN, 1, offset, Millis(0)).headers(0, kind="Any", cause="time")
+        headers = Envelopes(MAIN, 1, offset).headers(0, kind=type(event), cause="time")
         self.write(encode(event), headers, key or self.member)
 
     def write(self, value: bytes, headers: Any, key: str) -> None:
@@ -117,7 +116,7 @@ def test_what_is_not_for_this_member_or_not_of_the_owner_is_not_heard(
 ) -> None:
     owner.deliver(returned("another's"), key="another")
     owner.write(encode(returned("a stranger's")), [], owner.member)
-    headers = Envelopes(MAIN, 1, owner.next_offset, Millis(0)).headers(0, kind="X", cause="time")
+    headers = Envelopes(MAIN, 1, owner.next_offset).headers(0, kind=str, cause="time")
     owner.write(b"no word", headers, owner.member)
     owner.next_offset += 1
     owner.deliver(returned("end"))

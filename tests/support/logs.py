@@ -79,10 +79,10 @@ class Logs:
 
     def publish(self, entry: Entry, offset: int) -> None:
         """The copies of an entry, as the owner publishes them."""
-        envelopes = Envelopes(CELL, entry.generation, offset, entry.time_ms)
+        envelopes = Envelopes(CELL, entry.generation, offset)
         for index, recorded in enumerate(entry.events):
             event = codec.decode(recorded.body)
-            headers = envelopes.headers(index, kind=type(event).__name__, cause="test")
+            headers = envelopes.headers(index, kind=type(event), cause="test")
             stored = [(name, str(value).encode()) for name, value in headers]
             for topic, key in routes(event):
                 partition = partition_of(key.encode(), PARTITIONS)
