@@ -4,8 +4,10 @@ Partitions are chosen by murmur2 of the key, as Java's client does. A producer o
 set `partitioner=murmur2_random`, since its default (CRC32) lands in quarantine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -201,14 +203,14 @@ _KEY_FIELDS: dict[type, str] = {
 """The key of an event on `capacity`, where it is not its member."""
 
 
-def _routes_of(kind: type) -> tuple[tuple[Topic, str], ...]:
-    """Topic and key field of each public copy of an event; `deliveries` comes last."""
+def _routes_of(kind: type) -> tuple[tuple[Topic, Callable[[Any], str | None]], ...]:
+    """Topic and key of each public copy of an event; `deliveries` comes last."""
     found = []
     for topic in OUTPUT_TOPICS:
         if kind in TOPICS[topic].holds:
             on_capacity = _KEY_FIELDS.get(kind, "member")
             field = {Topic.CAPACITY: on_capacity, Topic.DELIVERIES: "member"}.get(topic, "tenant")
-            found.append((topic, field))
+            found.append((topic, attrgetter(field)))
     return tuple(found)
 
 
@@ -225,5 +227,5 @@ def routes(event: Any) -> list[tuple[Topic, str]]:
     """
     if isinstance(event, e.InputQuarantined):
         return [(Topic.QUARANTINE, f"{event.topic}:{event.partition}:{event.offset}")]
-    keyed = [(topic, getattr(event, field)) for topic, field in _ROUTES[type(event)]]
-    return [(topic, key) for topic, key in keyed if key is not None]
+    keyed = _ROUTES[type(event)]
+    return [(topic, key) for topic, key_of in keyed if (key := key_of(event)) is not None]

@@ -21,13 +21,8 @@ class Cost(NamedTuple):
 
     def amount(self, dimension: DimensionConfig) -> int:
         """The part that counts in this dimension."""
-        match dimension.unit:
-            case "requests":
-                return self.requests
-            case "tokens":
-                return self.tokens
-            case _:
-                return self.slots
+        amount: int = getattr(self, dimension.unit)  # a unit has the name of its field
+        return amount
 
 
 def call_cost(tokens: Tokens) -> Cost:
@@ -75,11 +70,15 @@ def cost_ns(dimensions: Iterable[DimensionConfig], cost: Cost, *, hold_ms: Milli
     """
     longest = 1
     for dimension in dimensions:
-        if dimension.limit > 0:
-            span_ms = hold_ms if dimension.window_ms is None else dimension.window_ms
-            amount = cost.amount(dimension)
-            longest = max(longest, -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit))
+        longest = max(longest, _occupies_ns(dimension, cost.amount(dimension), hold_ms))
     return Nanos(min(longest, COST_NS_MAX))
+
+
+def _occupies_ns(dimension: DimensionConfig, amount: int, hold_ms: Millis) -> int:
+    if dimension.limit <= 0:
+        return 1
+    span_ms = hold_ms if dimension.window_ms is None else dimension.window_ms
+    return -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit)
 
 
 def settled_cost_ns(
@@ -92,11 +91,11 @@ def settled_cost_ns(
     """The cost of a call that ended: what each dimension charges for it in the end."""
     longest = 1
     for one in dimensions:
-        settled = cost
+        amount = cost.amount(one)
         if one.unit == "tokens":
-            settled = cost._replace(tokens=settled_tokens(one, cost.tokens, tokens_actual))
-        longest = max(longest, cost_ns((one,), settled, hold_ms=hold_ms))
-    return Nanos(longest)
+            amount = settled_tokens(one, cost.tokens, tokens_actual)
+        longest = max(longest, _occupies_ns(one, amount, hold_ms))
+    return Nanos(min(longest, COST_NS_MAX))
 
 
 def settled_tokens(

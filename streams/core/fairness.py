@@ -36,7 +36,7 @@ class Policy(StrEnum):
     VIRTUAL_COUNTER = "virtual_counter"
 
 
-class CounterRow(msgspec.Struct, array_like=True, kw_only=True):
+class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """What one tenant has been served in one lane of one domain."""
 
     base: int = 0
@@ -53,7 +53,7 @@ class CounterRow(msgspec.Struct, array_like=True, kw_only=True):
     """Estimate of how long a call holds its slot; 0 until the first settlement."""
 
 
-class LaneRow(msgspec.Struct, array_like=True, kw_only=True):
+class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """What the tenants of a lane share."""
 
     v: int = 0

@@ -23,7 +23,7 @@ TERMINAL = frozenset(
 )
 
 
-class OperationRow(msgspec.Struct, array_like=True, kw_only=True):
+class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """What is known of an operation id; kept until the guard horizon has passed."""
 
     phase: Phase
@@ -68,7 +68,7 @@ class Named(TypedDict):
     member_epoch: MemberEpoch
 
 
-class Charge(msgspec.Struct, array_like=True):
+class Charge(msgspec.Struct, array_like=True, gc=False):
     """What one window was charged for a reservation."""
 
     level: str
@@ -80,7 +80,7 @@ class Charge(msgspec.Struct, array_like=True):
     """Epoch in which the exit was set: a takeover since then has moved it once."""
 
 
-class AttemptRow(msgspec.Struct, array_like=True, kw_only=True):
+class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """The newest attempt of an operation while it is granted or started, with its reservation."""
 
     tenant: TenantId

@@ -24,7 +24,7 @@ class Standing(StrEnum):
     LOST = "lost"
 
 
-class MemberRow(msgspec.Struct, array_like=True, kw_only=True):
+class MemberRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """The newest life of a member."""
 
     member_epoch: MemberEpoch
@@ -37,7 +37,7 @@ class MemberRow(msgspec.Struct, array_like=True, kw_only=True):
     draining: bool = False
 
 
-class PoolRow(msgspec.Struct, array_like=True):
+class PoolRow(msgspec.Struct, array_like=True, gc=False):
     """Member slots taken in a pool, or by a tenant in pool self."""
 
     members: int = 0

@@ -12,13 +12,13 @@ from .limits import FRONT_MAX
 from .tables import Overlay, Table, after, pack
 
 
-class QueueRow(msgspec.Struct, array_like=True):
+class QueueRow(msgspec.Struct, array_like=True, gc=False):
     """How much waits in the queue."""
 
     count: int = 0
 
 
-class Waiting(msgspec.Struct, array_like=True, frozen=True, order=True):
+class Waiting(msgspec.Struct, array_like=True, gc=False, frozen=True, order=True):
     """What dispatch must know of a waiting operation before it reads the operation itself."""
 
     sequence: int

@@ -14,7 +14,7 @@ from .tables import Table, pack
 from .windows import WindowRow
 
 
-class CellRow(msgspec.Struct, array_like=True):
+class CellRow(msgspec.Struct, array_like=True, gc=False):
     """What is one per cell."""
 
     cell: CellId = CellId("")
@@ -31,14 +31,14 @@ class CellRow(msgspec.Struct, array_like=True):
     topic_ids: dict[str, str] = {}
 
 
-class WaitingRow(msgspec.Struct, array_like=True):
+class WaitingRow(msgspec.Struct, array_like=True, gc=False):
     """How much of one tenant waits or is parked."""
 
     count: int = 0
     bytes: int = 0
 
 
-class DomainRow(msgspec.Struct, array_like=True):
+class DomainRow(msgspec.Struct, array_like=True, gc=False):
     """How much waits or is parked in a domain, and what the passes over it remember."""
 
     count: int = 0
@@ -49,7 +49,7 @@ class DomainRow(msgspec.Struct, array_like=True):
     """Parked work from this sequence on is looked at again after a configuration change."""
 
 
-class ConfigRow(msgspec.Struct, array_like=True):
+class ConfigRow(msgspec.Struct, array_like=True, gc=False):
     """One active piece of configuration."""
 
     version: int
@@ -59,7 +59,7 @@ class ConfigRow(msgspec.Struct, array_like=True):
     pool: PoolConfig | None = None
 
 
-class CancelRow(msgspec.Struct, array_like=True):
+class CancelRow(msgspec.Struct, array_like=True, gc=False):
     """A cancellation ahead of its submission."""
 
     reason: str

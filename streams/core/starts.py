@@ -32,13 +32,24 @@ def named(asked: Attempted) -> Named:
 
 def stale(state: State, asked: Attempted) -> Code | None:
     """Why the input does not speak for the newest attempt of its operation, or None (R68)."""
+    attempt = state.attempts.get(asked.operation)
+    if attempt is not None and _speaks_for(asked, attempt):
+        return None
     row = state.operation(asked.operation)
     if row is None or row.tenant != asked.tenant:
         return Code.NOT_FOUND
-    attempt = state.attempts.get(asked.operation)
-    if attempt is None or attempt.named(asked.operation) != named(asked):
-        return Code.EPOCH_SUPERSEDED
-    return None
+    return Code.EPOCH_SUPERSEDED
+
+
+def _speaks_for(asked: Attempted, attempt: AttemptRow) -> bool:
+    return (
+        asked.epoch == attempt.epoch
+        and asked.attempt == attempt.attempt
+        and asked.incarnation == attempt.incarnation
+        and asked.tenant == attempt.tenant
+        and asked.member == attempt.member
+        and asked.member_epoch == attempt.member_epoch
+    )
 
 
 def start(state: State, asked: StartRequested) -> Sequence[Event]:
@@ -57,10 +68,11 @@ def start(state: State, asked: StartRequested) -> Sequence[Event]:
         return [StartRefused(**named(asked), code=Code.START_REFUSED)]
     transit_ms = state.config.domains[attempt.domain].config.transit_ms
     latest_ms = Millis(state.now_ms + attempt.send_within_ms + transit_ms)
+    name = named(asked)
     return [
-        LeaseClaimed(**named(asked), expires_ms=None),
+        LeaseClaimed(**name, expires_ms=None),
         StartAccepted(
-            **named(asked),
+            **name,
             send_within_ms=attempt.send_within_ms,
             latest_arrival_ms=latest_ms,
         ),

@@ -57,7 +57,7 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Mi
     return Millis(-(-exact // size) * size)
 
 
-class WindowRow(msgspec.Struct, array_like=True):
+class WindowRow(msgspec.Struct, array_like=True, gc=False):
     """Everything that counts now: held, started, and not yet left."""
 
     used: int = 0

@@ -91,12 +91,12 @@ def pulse_sender(bootstrap: str) -> Config:
 
 def deliveries(bootstrap: str) -> Config:
     """What a waiting member must know goes out at once."""
-    return _public(bootstrap, linger_ms=0)
+    return _public(bootstrap, linger_ms=0.5)
 
 
 def public(bootstrap: str) -> Config:
     """A small request costs the broker 0.2 ms: records that nobody waits for travel together."""
-    return _public(bootstrap, linger_ms=10)
+    return _public(bootstrap, linger_ms=50)
 
 
 def _public(bootstrap: str, linger_ms: int) -> Config:
