@@ -1,0 +1,211 @@
+"""Budgets as the reference model keeps them: a list of charges, summed up at every look."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import inputs as i
+from schemas.inputs import DimensionConfig
+from schemas.phase import Phase
+
+SPREAD_MS = 21
+
+
+@dataclass(eq=False)
+class Charge:
+    """What one call takes of one dimension of one level; it counts until its exit."""
+
+    scope: str
+    domain: str
+    dimension: DimensionConfig
+    amount: int
+    exit_ms: int | None = None
+    aged: bool = False
+    """It has lived over a takeover, so its exit has the takeover term in it."""
+
+
+@dataclass
+class Work:
+    """One operation, with its newest attempt while it has a holder."""
+
+    asked: i.OperationSubmitted
+    phase: Phase = Phase.WAITING
+    code: str | None = None
+    incarnation: int = 0
+    sequence: int = 0
+    deadline_ms: int = 0
+    forget_ms: int | None = None
+    cancel: bool = False
+    epoch: int = 0
+    starts: int = 0
+    holder: str | None = None
+    granted_ms: int = 0
+    claim_by_ms: int = 0
+    accepted_ms: int | None = None
+    latest_ms: int = 0
+    observed: bool = False
+    charges: list[Charge] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        return self.asked.prompt_tokens + (self.asked.output_tokens_max or 0)
+
+
+Level = tuple[str, str, DimensionConfig]
+"""Scope, domain, and one dimension there."""
+
+
+class Ledger:
+    """All charges of a cell, and the limits that they count against."""
+
+    def __init__(self) -> None:
+        self.charges: list[Charge] = []
+        self.bounds = i.CellConfig(tenant_defaults=i.TenantConfig())
+        self.domains: dict[str, i.DomainConfig] = {}
+        self.tenants: dict[str, i.TenantConfig] = {}
+        self.pools: set[str] = set()
+
+    def configure(self, asked: Any) -> None:
+        match asked.scope:
+            case "cell":
+                self.bounds = asked.cell
+            case "domain":
+                self.domains[asked.name] = asked.domain
+            case "tenant":
+                self.tenants[asked.name] = asked.tenant
+            case "pool":
+                self.pools.add(asked.name)
+
+    @property
+    def term_ms(self) -> int:
+        return self.bounds.clock_bound_ms + SPREAD_MS
+
+    def tenant(self, name: str) -> i.TenantConfig:
+        return self.tenants.get(name, self.bounds.tenant_defaults)
+
+    def levels(self, domain: str, tenant: str) -> list[Level]:
+        own = [b for b in self.tenant(tenant).budgets if b.domain == domain]
+        return [
+            *(("domain", domain, one) for one in self.domains[domain].dimensions),
+            *((f"tenant:{tenant}", domain, one) for budget in own for one in budget.dimensions),
+        ]
+
+    def never_fits(self, work: Work) -> bool:
+        """Alone above a limit; a limit of zero is a pause."""
+        levels = self.levels(work.asked.domain, work.asked.tenant)
+        return any(0 < one.limit < amount(one, work.tokens) for _, _, one in levels)
+
+    def forget_before(self, now_ms: int) -> None:
+        self.charges = [c for c in self.charges if c.exit_ms is None or c.exit_ms > now_ms]
+
+    def take_over(self, step_ms: int) -> None:
+        """A step of time moves every exit; the takeover term is added to each once."""
+        for charge in self.charges:
+            if charge.exit_ms is not None:
+                charge.exit_ms += step_ms + (0 if charge.aged else self.term_ms)
+                charge.aged = True
+
+    def counting(self, level: Level) -> list[Charge]:
+        scope, domain, dimension = level
+        here = (scope, domain, dimension.name)
+        return [c for c in self.charges if (c.scope, c.domain, c.dimension.name) == here]
+
+    def used(self, level: Level) -> int:
+        return sum(charge.amount for charge in self.counting(level))
+
+    def fits(self, levels: Iterable[Level], tokens: int, *, at_ms: int = 0) -> bool:
+        """Whether a call fits everywhere, once all has left that leaves until `at_ms`."""
+        return all(
+            amount(level[2], tokens)
+            + sum(c.amount for c in self.counting(level) if c.exit_ms is None or c.exit_ms > at_ms)
+            <= level[2].limit
+            for level in levels
+        )
+
+    def earliest_ms(self, levels: list[Level], tokens: int) -> int | None:
+        """The first instant at which exits alone make it fit, or None."""
+        exits = sorted({charge.exit_ms or 0 for charge in self.charges})
+        return next((at for at in exits if self.fits(levels, tokens, at_ms=at)), None)
+
+    def verdict(self, work: Work, now_ms: int) -> str:
+        """What becomes of a head: it fits, is too late, will be before it can fit, or stays."""
+        levels = self.levels(work.asked.domain, work.asked.tenant)
+        if work.deadline_ms <= now_ms:
+            return "deadline"
+        if self.fits(levels, work.tokens):
+            return "fits"
+        earliest_ms = self.earliest_ms(levels, work.tokens)
+        too_late = earliest_ms is not None and earliest_ms >= work.deadline_ms
+        return "not_before" if too_late else "stays"
+
+    def hold(self, work: Work) -> None:
+        levels = self.levels(work.asked.domain, work.asked.tenant)
+        work.charges = [Charge(*level, amount(level[2], work.tokens)) for level in levels]
+        self.charges += work.charges
+
+    def arrive(self, work: Work) -> None:
+        """The call arrives at `latest_ms` at last; what has left stays away."""
+        for charge in work.charges:
+            at_arrival = charge.dimension.instant == "arrival" and charge.dimension.window_ms
+            if at_arrival and charge in self.charges:
+                charge.exit_ms = self.leaves_ms(charge, work.latest_ms)
+                charge.exit_ms += self.term_ms if charge.aged else 0
+
+    def settle(self, work: Work, actual: int | None, now_ms: int) -> int:
+        """The call has ended; what it cost."""
+        self.drop(charge for charge in work.charges if charge.dimension.kind == "concurrency")
+        for charge in work.charges:
+            charge.amount = settled(charge.dimension, charge.amount, actual)
+            if charge.exit_ms is None and charge.dimension.window_ms:
+                charge.exit_ms = self.leaves_ms(charge, now_ms)
+        dimensions = self.domains[work.asked.domain].dimensions
+        return cost_ns(dimensions, work.tokens, actual, now_ms - work.granted_ms)
+
+    def leaves_ms(self, charge: Charge, latest_ms: int) -> int:
+        send_within_ms = self.domains[charge.domain].send_within_ms
+        return leaves_ms(charge.dimension, latest_ms, send_within_ms)
+
+    def drop(self, held: Iterable[Charge]) -> None:
+        gone = set(map(id, held))
+        self.charges = [charge for charge in self.charges if id(charge) not in gone]
+
+
+def amount(dimension: DimensionConfig, tokens: int) -> int:
+    return tokens if dimension.unit == "tokens" else 1
+
+
+def settled(dimension: DimensionConfig, reserved: int, actual: int | None) -> int:
+    """What is charged in the end."""
+    if dimension.unit != "tokens" or actual is None:
+        return reserved
+    return actual if dimension.amount == "actual" else max(reserved, actual)
+
+
+def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -> int:
+    """When a call that arrives at `latest_ms` at last has left (scheduling.md section 5)."""
+    span_ms = dimension.window_ms or 0
+    if dimension.reset_ms is not None:
+        ends_ms = dimension.reset_ms
+        while ends_ms <= latest_ms + dimension.reset_uncertainty_ms:
+            ends_ms += span_ms
+        return ends_ms + dimension.reset_uncertainty_ms
+    size_ms = max(1, ceil(span_ms, 256))
+    exact_ms = latest_ms + span_ms + 1 + ceil(200 * (span_ms + send_within_ms), 1_000_000)
+    return ceil(exact_ms, size_ms) * size_ms
+
+
+def cost_ns(
+    dimensions: Iterable[DimensionConfig], reserved: int, actual: int | None, held_ms: int
+) -> int:
+    """How long the call alone occupies its scarcest dimension (scheduling.md section 1)."""
+    costs = [1]
+    for one in dimensions:
+        if one.limit:
+            span_ms = one.window_ms or held_ms
+            taken = settled(one, amount(one, reserved), actual)
+            costs.append(ceil(taken * span_ms * 1_000_000, one.limit))
+    return max(costs)
+
+
+def ceil(number: int, by: int) -> int:
+    return -(-number // by)
