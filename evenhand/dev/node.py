@@ -85,6 +85,8 @@ def settings(*, port: int, controller_port: int, listen_on: str = LOOPBACK) -> d
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.min.isr": "1",
+        "num.io.threads": "3",
+        "num.network.threads": "2",
     }
 
 

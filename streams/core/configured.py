@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from schemas.ids import DomainId, PoolId, TenantId
 from schemas.inputs import CellConfig, DimensionConfig, DomainConfig, PoolConfig, TenantConfig
 
-from .fairness import Lane, Policy
+from .fairness import Lane
 from .rows import ConfigRow, DomainRow
 from .tables import Overlay, Table, pack
 from .windows import Window
@@ -104,7 +104,7 @@ class Configured:
         domain.config, domain.version = config, version
         domain.windows = self._replace("domain", name, config.dimensions)
         for lane in domain.lanes.values():
-            lane.policy = Policy(config.policy)
+            lane.configure(config)
 
     def _tenant_level(self, domain: Domain, tenant: TenantId, config: TenantConfig) -> None:
         own = [

@@ -20,6 +20,7 @@ from . import (
     configuration,
     dispatch,
     membership,
+    parking,
     settlement,
     starts,
 )
@@ -131,7 +132,7 @@ def _dispatch(state: State, decided: list[Decided]) -> None:
     for name in sorted(state.dirty):
         domain = state.config.domains[name]
         while room > 0:
-            found = dispatch.review(state, domain) or dispatch.next_decision(state, domain)
+            found = parking.review(state, domain) or dispatch.next_decision(state, domain)
             if not found:
                 del state.dirty[name]
                 break
@@ -167,9 +168,9 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one a
         case e.OperationForgotten():
             admission.forgotten(state, event.operation)
         case e.OperationParked():
-            dispatch.parked(state, event)
+            parking.parked(state, event)
         case e.OperationUnparked():
-            dispatch.unparked(state, event)
+            parking.unparked(state, event)
         case e.OperationDeferred():
             dispatch.deferred(state, event)
         case e.OperationExpired():

@@ -5,6 +5,7 @@ A head that does not fit is passed over, so that no budget idles while another h
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from functools import partial
 from operator import itemgetter
 
 from schemas.codes import Code
@@ -14,21 +15,19 @@ from schemas.events import (
     OperationDeferred,
     OperationExpired,
     OperationParked,
-    OperationUnparked,
 )
 from schemas.ids import MemberId
 from schemas.phase import Phase
-from schemas.units import Millis, Tokens
+from schemas.units import Millis
 
 from .budgets import Cost, call_cost, check, cost_ns, earliest_ms, hold, never_fits
 from .configured import Domain
-from .fairness import Counter, Lane, Policy
-from .limits import PARKED_PER_ENTRY_MAX
+from .counters import Counter
+from .fairness import Lane, Policy
 from .operations import AttemptRow
 from .outcomes import Binds, Fits
 from .queues import Waiting
 from .state import State
-from .tables import Table, after, pack
 from .timers import Kind
 
 SEND_REPORT_FACTOR = 10
@@ -187,37 +186,6 @@ def _deferral(
     ]
 
 
-def review(state: State, domain: Domain) -> Sequence[Event]:
-    """After a configuration change: each parked operation fits again, or stays parked.
-
-    A bounded part an entry; what was looked at is recorded, so that the next part goes on from it.
-    """
-    if not domain.review_due or domain.row.review_from is None:
-        return []
-    first = pack(domain.name, domain.row.review_from)
-    found = state.rows.scan(Table.PARKED, first, after(pack(domain.name)), PARKED_PER_ENTRY_MAX)
-    domain.review_due = bool(found)
-    events: list[Event] = []
-    for _, operation in found:
-        row = state.operation(operation)
-        assert row is not None
-        cost = call_cost(Tokens(row.prompt_tokens + row.output_tokens_max))
-        never = never_fits(domain.levels(row.tenant), cost)
-        if never is None:
-            events.append(OperationUnparked(tenant=row.tenant, operation=operation))
-        else:
-            events.append(
-                OperationParked(
-                    tenant=row.tenant,
-                    operation=operation,
-                    reason=Code.NEVER_FITS,
-                    level=never.level,
-                    dimension=never.dimension,
-                )
-            )
-    return events
-
-
 # -- folds --------------------------------------------------------------------------------------
 
 
@@ -226,12 +194,13 @@ def granted(state: State, event: GrantIssued) -> None:
     operation = event.operation
     row = state.operation(operation)
     assert row is not None
-    state.leave_queue(operation, row)
+    domain = state.config.domains[event.domain]
     lane, counter = state.counted(row)
-    lane.charge(counter, event.cost_ns)
+    lane.charge(counter, event.cost_ns, partial(_holds_itself_back, state, domain))
+    state.leave_queue(operation, row)
     row.phase, row.epoch = Phase.GRANTED, event.epoch
     state.put(operation, row)
-    windows = state.config.domains[event.domain].levels(event.tenant)
+    windows = domain.levels(event.tenant)
     attempt = AttemptRow(
         tenant=event.tenant,
         domain=event.domain,
@@ -258,37 +227,18 @@ def granted(state: State, event: GrantIssued) -> None:
     state.pools.occupy(event.member, event.member_epoch, operation)
 
 
+def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:
+    """Whether no head of the tenant has a place and room in the tenant's own caps."""
+    own = domain.tenant_windows.get(counter.tenant, [])
+    heads = (head for head, _, _ in _open(state, domain, counter))
+    return not any(isinstance(check(own, call_cost(head.tokens)), Fits) for head in heads)
+
+
 def deferred(state: State, event: OperationDeferred) -> None:
     """Remember when, for the sampling rule."""
     domain = state.config.domains[event.domain]
     domain.row.deferred_ms = state.now_ms
     state.put_domain(domain)
-
-
-def parked(state: State, event: OperationParked) -> None:
-    """Out of its queue. A review has passed it, or is complete, since dispatch comes after it."""
-    row = state.operation(event.operation)
-    assert row is not None
-    domain = state.config.domains[row.domain]
-    domain.row.review_from = max(domain.row.review_from or 0, row.sequence + 1)
-    state.put_domain(domain)
-    if row.phase is Phase.PARKED:
-        return
-    state.unqueue(row)
-    row.phase = Phase.PARKED
-    state.put(event.operation, row)
-    state.rows.put(Table.PARKED, pack(row.domain, row.sequence), event.operation)
-
-
-def unparked(state: State, event: OperationUnparked) -> None:
-    """Back at its original sequence."""
-    row = state.operation(event.operation)
-    assert row is not None
-    domain = state.config.domains[row.domain]
-    domain.row.review_from = row.sequence + 1
-    state.put_domain(domain)
-    state.rows.delete(Table.PARKED, pack(row.domain, row.sequence))
-    state.queue_up(event.operation, row)
 
 
 def expired(state: State, event: OperationExpired) -> None:

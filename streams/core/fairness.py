@@ -10,19 +10,19 @@ Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` fir
          A 5, B 10, C 10  A, now 10, and the round begins again: A B C A.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import assert_never
 
-import msgspec
-
 from schemas.ids import TenantId
-from schemas.units import Millis, Nanos
+from schemas.inputs import DomainConfig
+from schemas.units import NANOS_PER_MILLI, Millis, Nanos
 
+from .counters import Counter, CounterRow, LaneRow
 from .limits import HOLD_SHARE
-from .queues import Queue
+from .ring import Ring
 from .tables import Overlay, Table, pack
 
 
@@ -36,58 +36,10 @@ class Policy(StrEnum):
     VIRTUAL_COUNTER = "virtual_counter"
 
 
-class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """What one tenant has been served in one lane of one domain."""
-
-    base: int = 0
-    served: int = 0
-    weight: int = 1
-    lift: int = 0
-    """How often idleness or blocking was written off; a reservation names the value it saw."""
-    position: int = 0
-    """Place in the ring; unique in the lane."""
-    round: int = -1
-    turns: int = 0
-    """Turns taken in that round."""
-    hold_ms: Millis = Millis(0)
-    """Estimate of how long a call holds its slot; 0 until the first settlement."""
-
-
-class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """What the tenants of a lane share."""
-
-    v: int = 0
-    """Highest key at a pick; it never falls."""
-    cost_max_ns: int = 0
-    """Largest cost admitted so far: M, the most credit a blocked tenant keeps, before weight."""
-    positions: int = 0
-    cursor: int = 0
-    """Ring position of the last turn."""
-    round: int = 0
-
-
-class Counter:
-    """One tenant's counter, with the queues it has in this lane."""
-
-    def __init__(self, tenant: TenantId, row: CounterRow, key: bytes) -> None:
-        self.tenant = tenant
-        self.row_key = key
-        self.row = row
-        self.rank = 0
-        self.queues: dict[str, Queue] = {}
-        """By pool; only those in which something waits."""
-
-    @property
-    def key(self) -> int:
-        """Cost served per weight; the smallest goes next."""
-        return self.row.base + self.row.served // self.row.weight
-
-
 class Lane:
     """The counters of one lane of one domain, active ones in order of the policy in force."""
 
-    def __init__(self, rows: Overlay, domain: str, lane: str, policy: Policy) -> None:
-        self.policy = policy
+    def __init__(self, rows: Overlay, domain: str, lane: str, config: DomainConfig) -> None:
         self._rows = rows
         self._domain = domain
         self._lane = lane
@@ -95,10 +47,19 @@ class Lane:
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
         self._heap: list[tuple[int, int, TenantId]] = []
-        self._ring: list[tuple[int, TenantId]] = []
-        """Active tenants by position."""
+        self._ring = Ring(self.row)
+        self._outdated = False
+        """Whether credit may have grown, so that keys in the heap may be too high."""
+        self.configure(config)
 
     # -- what the fold does ------------------------------------------------------------------
+
+    def configure(self, config: DomainConfig) -> None:
+        """The domain's policy and windows from here on."""
+        self.policy = Policy(config.policy)
+        windows_ms = [one.window_ms for one in config.dimensions if one.window_ms is not None]
+        self._window_ns = min(windows_ms, default=0) * NANOS_PER_MILLI
+        self._outdated = True
 
     def counter(self, tenant: TenantId) -> Counter:
         """The tenant's counter, made at its first operation."""
@@ -113,32 +74,25 @@ class Lane:
         """Remember the largest cost."""
         if cost_ns > self.row.cost_max_ns:
             self.row.cost_max_ns = cost_ns
+            self._outdated = True
             self._put_lane()
 
     def activate(self, counter: Counter) -> None:
-        """Its first operation waits: idleness earns nothing, and it joins behind the others.
-
-        A tenant that was served in this round keeps its place, or emptying the queue after every
-        turn would buy a second turn in the round.
-        """
+        """Its first operation waits: idleness earns nothing, and it joins behind the others."""
         row = counter.row
         if counter.key < self.row.v:
             self._raise_to(row, self.row.v)
-        if row.round != self.row.round:
-            self.row.positions += 1
-            row.position = self.row.positions
-            self._put_lane()
-        insort(self._ring, (row.position, counter.tenant))
+        self._ring.join(counter)
+        self._put_lane()
         self._moved(counter)
 
     def deactivate(self, counter: Counter) -> None:
         """Nothing of it waits any more."""
-        del self._ring[bisect_left(self._ring, (counter.row.position, counter.tenant))]
+        self._ring.leave(counter)
 
     def restore(self, counter: Counter) -> None:
         """At opening: put an active tenant where its row says."""
-        insort(self._ring, (counter.row.position, counter.tenant))
-        heappush(self._heap, (counter.key, counter.row.position, counter.tenant))
+        self._ring.restore(counter)
 
     def reweigh(self, counter: Counter, weight: int) -> None:
         """Another weight from here on; what was served stays worth what it was."""
@@ -147,20 +101,26 @@ class Lane:
             row.base, row.served, row.weight = counter.key, 0, weight
             self._moved(counter)
 
-    def charge(self, counter: Counter, cost_ns: Nanos) -> None:
-        """A turn: lift the blocked, move V to the key of this pick, count the estimate."""
+    def charge(
+        self, counter: Counter, cost_ns: Nanos, holds_itself_back: Callable[[Counter], bool]
+    ) -> None:
+        """A turn: move V to the key of this pick, count the estimate.
+
+        Args:
+            counter: active, even if its last operation goes now.
+            cost_ns: the estimate.
+            holds_itself_back: whether a tenant that was passed over could not have gone with the
+                whole budget of the domain free.
+        """
+        if self.policy is Policy.VIRTUAL_COUNTER:
+            for other in self._passed_over(counter):
+                self._hold(other, held=holds_itself_back(other))
         row = counter.row
-        effective = self._effective(counter)
-        if effective > counter.key:
-            self._raise_to(row, effective)
+        self._cut(counter)
+        row.held = False
         self.row.v = max(self.row.v, counter.key)
         row.served += cost_ns
-        if self._had_its_turns(counter):
-            self.row.round += 1
-        if row.round != self.row.round:
-            row.round, row.turns = self.row.round, 0
-        row.turns += 1
-        self.row.cursor = row.position
+        self._take_turn(counter)
         self._put_lane()
         self._moved(counter)
 
@@ -196,22 +156,22 @@ class Lane:
 
     def in_order(self) -> Generator[Counter, None, None]:
         """Active tenants, the one whose turn it is first; the caller passes over who cannot go."""
-        counters = self.counters
         match self.policy:
             case Policy.VIRTUAL_COUNTER:
                 yield from self._by_key()
             case Policy.FIFO:  # which head is the oldest depends on places: dispatch compares
-                yield from [counters[tenant] for _, tenant in self._ring]
+                yield from self._ring
             case Policy.STRICT_PRIORITY:
-                active = [counters[tenant] for _, tenant in self._ring]
-                yield from sorted(active, key=lambda counter: (counter.rank, counter.row.position))
+                yield from sorted(self._ring, key=lambda counter: counter.rank)
             case Policy.ROUND_ROBIN | Policy.WEIGHTED_ROUND_ROBIN:
-                yield from self._by_turn()
+                yield from self._ring.by_turn()
             case _:
                 assert_never(self.policy)
 
     def _by_key(self) -> Generator[Counter, None, None]:
         """Smallest effective key first, ties by ring position; a plain heap with lazy keys."""
+        if self._outdated:
+            self._index()
         passed: list[tuple[int, int, TenantId]] = []
         seen: set[TenantId] = set()
         heap = self._heap
@@ -234,25 +194,50 @@ class Lane:
             for item in passed:
                 heappush(heap, item)
 
-    def _by_turn(self) -> Generator[Counter, None, None]:
-        """From the cursor on round the ring: first who has turns left, then the next round."""
-        start = bisect_left(self._ring, (self.row.cursor, TenantId("")))
-        ring = [self.counters[tenant] for _, tenant in self._ring[start:] + self._ring[:start]]
-        later = []
-        for counter in ring:
-            if self._had_its_turns(counter):
-                later.append(counter)
-            else:
-                yield counter
-        yield from sorted(later, key=lambda counter: counter.row.position)
+    def _take_turn(self, counter: Counter) -> None:
+        match self.policy:
+            case Policy.ROUND_ROBIN:
+                earlier = self._ring.take_turn(counter, 1)
+            case Policy.WEIGHTED_ROUND_ROBIN:
+                earlier = self._ring.take_turn(counter, counter.row.weight)
+            case _:
+                return
+        if earlier is not None:
+            self._moved(earlier)
 
-    def _had_its_turns(self, counter: Counter) -> bool:
-        turns = 1 if self.policy is Policy.ROUND_ROBIN else counter.row.weight
-        return counter.row.round == self.row.round and counter.row.turns >= turns
+    def _passed_over(self, counter: Counter) -> list[Counter]:
+        """Who comes before this one by key."""
+        if self._heap[0] == self._place(counter) and not self._outdated:
+            return []
+        found: list[Counter] = []
+        with closing(self._by_key()) as by_key:
+            for other in by_key:
+                if other is counter:
+                    break
+                found.append(other)
+        return found
+
+    def _hold(self, counter: Counter, *, held: bool) -> None:
+        if counter.row.held is not held:
+            self._cut(counter)
+            counter.row.held = held
+            self._moved(counter)
+
+    def _cut(self, counter: Counter) -> None:
+        """Write off what a blocked tenant has missed beyond its credit."""
+        effective = self._effective(counter)
+        if effective > counter.key:
+            self._raise_to(counter.row, effective)
 
     def _effective(self, counter: Counter) -> int:
-        """The key after the credit of a blocked tenant is cut to M/weight."""
-        return max(counter.key, self.row.v - self.row.cost_max_ns // counter.row.weight)
+        """The key after the credit is cut: to M/weight for a tenant that holds itself back.
+
+        One that the shared budget holds back is owed what it missed, up to a whole window.
+        """
+        row, most_ns = counter.row, self.row.cost_max_ns
+        if not row.held:
+            most_ns = max(most_ns, self._window_ns)
+        return max(counter.key, self.row.v - most_ns // row.weight)
 
     def _raise_to(self, row: CounterRow, key: int) -> None:
         row.base, row.served = key, 0
@@ -261,12 +246,16 @@ class Lane:
     def _moved(self, counter: Counter) -> None:
         self._put(counter)
         if counter.queues:
-            heappush(self._heap, (self._effective(counter), counter.row.position, counter.tenant))
+            heappush(self._heap, self._place(counter))
             if len(self._heap) > 4 * len(self._ring) + 64:
-                self._heap = []
-                for _, tenant in self._ring:
-                    other = self.counters[tenant]
-                    heappush(self._heap, (self._effective(other), other.row.position, tenant))
+                self._index()
+
+    def _place(self, counter: Counter) -> tuple[int, int, TenantId]:
+        return self._effective(counter), counter.row.position, counter.tenant
+
+    def _index(self) -> None:
+        self._outdated = False
+        self._heap = sorted(map(self._place, self._ring))
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)

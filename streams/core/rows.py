@@ -6,7 +6,7 @@ from schemas.ids import CellId, OperationId, TenantId
 from schemas.inputs import CellConfig, DomainConfig, PoolConfig, TenantConfig
 from schemas.units import Millis
 
-from .fairness import CounterRow, LaneRow
+from .counters import CounterRow, LaneRow
 from .operations import AttemptRow, OperationRow
 from .pools import MemberRow, PoolRow
 from .queues import QueueRow, Waiting

@@ -14,7 +14,8 @@ from schemas.units import Millis, Tokens
 
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
-from .fairness import Counter, Lane, Policy
+from .counters import Counter
+from .fairness import Lane
 from .operations import AttemptRow, Charge, OperationRow
 from .outcomes import Header
 from .pools import Pools, place_of
@@ -164,7 +165,7 @@ class State:
         configured = self.config.domains[domain]
         lanes = configured.lanes
         if lane not in lanes:
-            lanes[lane] = Lane(self.rows, domain, lane, Policy(configured.config.policy))
+            lanes[lane] = Lane(self.rows, domain, lane, configured.config)
         return lanes[lane]
 
     def counted(self, row: OperationRow | AttemptRow) -> tuple[Lane, Counter]:

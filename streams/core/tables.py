@@ -37,7 +37,7 @@ class Table(IntEnum):
     COUNTER = 8
     """(domain, lane, tenant) -> what has it been served, and when is its turn?"""
     LANE = 9
-    """(domain, lane) -> V, M, ring and round of the tenants in it?"""
+    """(domain, lane) -> V, M and ring of the tenants in it?"""
     WINDOW = 10
     """(level, domain, dimension) -> what counts in this budget, and until when?"""
     MEMBER = 11

@@ -19,7 +19,7 @@ def bare(stage: Stage) -> Iterator[Result]:
     stage.found_cell()
     programs = {"owner": stage.scheduler("owner")}
     configure(stage.bootstrap, stage.prefix)
-    crew = Crew(stage.bootstrap, stage.prefix, members=MEMBERS, places=PLACES, linger_ms=2)
+    crew = Crew(stage.bootstrap, stage.prefix, members=MEMBERS, places=PLACES, linger_ms=10)
     warm_up, count = (3_000, 5_000) if stage.quick else (20_000, 60_000)
     run = _Run(stage, crew.work)
     run.play(warm_up, "warm-up")
@@ -58,7 +58,7 @@ class _Run:
     """Keeps work waiting and counts settlements."""
 
     def __init__(self, stage: Stage, work: Callable[[], None]) -> None:
-        self._inputs = Inputs(stage.bootstrap, stage.prefix, linger_ms=2)
+        self._inputs = Inputs(stage.bootstrap, stage.prefix, linger_ms=10)
         self._settled = Arrived(stage.bootstrap, stage.prefix, Topic.SETTLEMENTS)
         self._work = work
 

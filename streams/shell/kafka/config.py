@@ -14,7 +14,8 @@ ASK_TIMEOUT_S: Final = 0.5
 APPLY_TIMEOUT_S: Final = 10.0
 """A question at start-up or from an operator's command, where waiting is no harm."""
 
-URGENT_PER_TAKE_MAX: Final = 256
+HURRIED_PER_TAKE_MAX: Final = 192
+REST_PER_TAKE_MAX: Final = 64
 """Enough to share one append among many; few enough that an entry stays far below `pulse_ms`."""
 
 # The client's own codes are public and begin with an underscore all the same.
@@ -99,7 +100,7 @@ def public(bootstrap: str) -> Config:
     return _public(bootstrap, linger_ms=50)
 
 
-def _public(bootstrap: str, linger_ms: int) -> Config:
+def _public(bootstrap: str, linger_ms: float) -> Config:
     return {
         **client(bootstrap),
         **_PRODUCER,

@@ -1,4 +1,4 @@
-"""The input topics on Kafka: two consumers, so that a burst of submissions delays nothing else."""
+"""The input topics on Kafka: three consumers, so that neither burst nor silence costs the rest."""
 
 import logging
 import time
@@ -29,11 +29,15 @@ URGENCY = (
 )
 """A provider's slot is idle while a start or a result waits, so these come first."""
 
+HURRIED = URGENCY[:2]
+"""Read by a consumer of their own: the broker pays for every partition that a fetch names, and the
+rest are mostly silent."""
+
 _SLICE_S, _IDLE_SLICE_S = 0.001, 0.005
-"""Two consumers cannot be waited for at once: the urgent one wakes at once, the other is looked at
+"""Only one consumer can be waited for: the hurried one wakes at once, the others are looked at
 after each slice."""
 _IDLE_AFTER_S = 1.0
-"""After this long without input a submission may be noticed 5 ms late, for a quarter of the CPU."""
+"""After this long without input the others may be noticed 5 ms late, for a quarter of the CPU."""
 
 LINE_MAX, LINE_LOW = 1_024, 256
 """A partition with more submissions in memory is paused until it has fewer: what it holds back is
@@ -115,8 +119,10 @@ class KafkaInputs:
             for partition in range(topic.partitions)
         }
         self._submissions_topic = names[Topic.SUBMISSIONS]
+        self._hurried_topics = {names[topic] for topic in HURRIED}
         self._bootstrap = bootstrap
-        self._urgent: Consumer
+        self._hurried: Consumer
+        self._rest: Consumer
         self._submissions: Consumer
         self._open: list[Consumer] = []
         self._lines: dict[int, deque[Message]] = {
@@ -136,16 +142,19 @@ class KafkaInputs:
         1.0 to 1.5 s, a fresh one after 0.01 to 0.04 s.
         """
         self.close()
-        self._urgent = Consumer(config.urgent(self._bootstrap))
+        self._hurried = Consumer(config.urgent(self._bootstrap))
+        self._rest = Consumer(config.urgent(self._bootstrap))
         self._submissions = Consumer(config.submissions(self._bootstrap))
-        self._open = [self._urgent, self._submissions]
+        self._open = [self._hurried, self._rest, self._submissions]
         wanted = [
             TopicPartition(name, partition, positions.get(place, 0))
             for (name, partition), place in self._places.items()
         ]
-        own = self._submissions_topic
-        self._urgent.assign([place for place in wanted if place.topic != own])
-        self._submissions.assign([place for place in wanted if place.topic == own])
+        readers: dict[Consumer, list[TopicPartition]] = {one: [] for one in self._open}
+        for place in wanted:
+            readers[self._reader_of(place.topic)].append(place)
+        for reader, places in readers.items():
+            reader.assign(places)
 
     def take(self, submissions_max: int, wait_ms: int) -> Sequence[Taken]:
         """What has arrived: everything but submissions first, then at most `submissions_max`.
@@ -153,17 +162,14 @@ class KafkaInputs:
         Raises:
             InputTrimmed: a wanted offset does not exist any more.
         """
-        urgent = self._urgent.consume(config.URGENT_PER_TAKE_MAX, 0)
-        self._line_up()
+        urgent = self._look()
         now = time.monotonic()
         ends_at = now + wait_ms / 1_000
         slice_s = _IDLE_SLICE_S if now - self._busy_at > _IDLE_AFTER_S else _SLICE_S
         while not urgent and not (submissions_max and self._turns) and now < ends_at:
             # The client counts whole milliseconds: a shorter wait would spin.
-            first = self._urgent.poll(max(_SLICE_S, min(slice_s, ends_at - now)))
-            if first is not None:
-                urgent = [first, *self._urgent.consume(config.URGENT_PER_TAKE_MAX - 1, 0)]
-            self._line_up()
+            first = self._hurried.poll(max(_SLICE_S, min(slice_s, ends_at - now)))
+            urgent = [*([] if first is None else [first]), *self._look()]
             now = time.monotonic()
         if urgent or self._turns:
             self._busy_at = now
@@ -193,6 +199,17 @@ class KafkaInputs:
         """Let go; does not wait."""
         for consumer in self._open:
             consumer.close()
+
+    def _reader_of(self, topic: str) -> Consumer:
+        if topic == self._submissions_topic:
+            return self._submissions
+        return self._hurried if topic in self._hurried_topics else self._rest
+
+    def _look(self) -> list[Message]:
+        """What there is beside submissions, which are lined up."""
+        self._line_up()
+        hurried = self._hurried.consume(config.HURRIED_PER_TAKE_MAX, 0)
+        return hurried + self._rest.consume(config.REST_PER_TAKE_MAX, 0)
 
     def _line_up(self) -> None:
         """Move what was fetched into one line for each partition."""

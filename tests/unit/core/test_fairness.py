@@ -3,7 +3,7 @@
 import pytest
 
 from schemas import events as e
-from streams.core.fairness import Lane, Policy
+from streams.core.fairness import Lane
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay
 from tests.support import cells as s
@@ -13,8 +13,10 @@ from tests.support import core as c
 class Turns:
     """One lane whose tenants always have something waiting, unless they are said not to."""
 
-    def __init__(self, policy: str, weights: str, cost: int = 12) -> None:
-        self.lane = Lane(Overlay(c.MemoryRows(), KINDS), "d", "interactive", Policy(policy))
+    def __init__(self, policy: str, weights: str, cost: int = 12, *windows_ms: int) -> None:
+        dimensions = [c.dimension(f"tokens-{ms}", 1, window_ms=ms) for ms in windows_ms]
+        config = c.domain(c.dimension("slots", 1), *dimensions, policy=policy).domain
+        self.lane = Lane(Overlay(c.MemoryRows(), KINDS), "d", "interactive", config)
         self.cost = cost
         self.lane.admitted(cost)
         for name, weight in zip("ABCDEF", weights, strict=False):
@@ -30,11 +32,14 @@ class Turns:
         self.lane.counter(name).queues.clear()
         self.lane.deactivate(self.lane.counter(name))
 
-    def take(self, count: int, *, blocked: str = "", cost: int | None = None) -> str:
+    def take(
+        self, count: int, *, blocked: str = "", held: str = "", cost: int | None = None
+    ) -> str:
+        """Who goes; `blocked` by the budget of the domain, `held` back by places or own caps."""
         found = ""
         for _ in range(count):
-            counter = next(one for one in self.lane.in_order() if one.tenant not in blocked)
-            self.lane.charge(counter, cost or self.cost)
+            counter = next(one for one in self.lane.in_order() if one.tenant not in blocked + held)
+            self.lane.charge(counter, cost or self.cost, lambda other: other.tenant in held)
             found += counter.tenant
         return found
 
@@ -97,10 +102,20 @@ def test_whoever_empties_its_queue_after_every_turn_gets_no_second_turn_in_the_r
     assert [found.count(name) for name in "ABC"] == [3, 3, 3]
 
 
-def test_a_head_that_does_not_fit_keeps_its_turn_for_the_round():
+@pytest.mark.parametrize("blocked_turns", [1, 2, 3, 50])
+def test_a_head_that_does_not_fit_keeps_its_place_and_gains_no_turns(blocked_turns):
     turns = Turns("weighted_round_robin", "211")
-    assert turns.take(2, blocked="A") == "BC"
-    assert turns.take(6) == "AA" + "AABC"
+    found = turns.take(blocked_turns, blocked="A") + turns.take(40)
+    assert found.startswith(("BC" * 25)[:blocked_turns] + "AA")
+    for name, others in (("B", 3), ("C", 3)):
+        assert all(len(wait) <= others for wait in found.split(name)[:-1])
+
+
+def test_a_visit_that_is_cut_short_is_over():
+    turns = Turns("weighted_round_robin", "311")
+    assert turns.take(1) == "A"
+    assert turns.take(1, blocked="A") == "B"
+    assert turns.take(8) == "CAAABCAA"
 
 
 def test_when_only_one_can_go_it_gets_every_turn():
@@ -132,20 +147,57 @@ def test_a_returning_tenant_keeps_its_debt():
     assert turns.take(100) == "B" * 100
 
 
-def test_whoever_waited_blocked_keeps_at_most_one_largest_cost():
-    turns = Turns("virtual_counter", "12")
-    turns.take(50, blocked="B")
+def test_whoever_held_itself_back_keeps_at_most_one_largest_cost():
+    turns = Turns("virtual_counter", "12", 12, 60_000)
+    turns.take(50, held="B")
     v = turns.lane.row.v
     turns.take(1, blocked="A")
     assert turns.key("B") == v - turns.cost // 2 + turns.cost // 2  # lifted, then charged
     assert turns.lane.counter("B").row.lift == 1
 
 
+def test_whoever_the_shared_budget_held_back_is_owed_what_it_missed():
+    turns = Turns("virtual_counter", "21", 12, 60_000)
+    assert turns.take(50, blocked="A") == "B" * 50
+    found = turns.take(250)
+    assert found.startswith("A" * 97)  # where the share of both is as weighted again
+    assert abs(found.count("A") - 150 - 50) <= 1
+    assert turns.lane.counter("A").row.lift == 0
+
+
+def test_nobody_is_owed_more_than_the_shortest_window():
+    turns = Turns("virtual_counter", "21", 100_000, 1, 60_000)
+    turns.take(500, blocked="A")
+    assert turns.take(100).startswith("A" * 10 + "BAAB")
+
+
+def test_what_was_missed_is_written_off_when_a_tenant_holds_itself_back():
+    turns = Turns("virtual_counter", "11", 12, 60_000)
+    turns.take(50, blocked="A")
+    turns.take(2, held="A")
+    assert turns.take(8) == "AABABABA"
+
+
+def test_what_was_missed_after_holding_itself_back_is_owed():
+    turns = Turns("virtual_counter", "11", 12, 60_000)
+    turns.take(50, held="A")
+    turns.take(20, blocked="A")
+    assert turns.take(24) == "A" * 22 + "BA"
+
+
+def test_a_larger_cost_leaves_every_waiting_tenant_in_the_order():
+    turns = Turns("virtual_counter", "11")
+    turns.take(50, held="B")
+    turns.lane.admitted(10 * turns.cost)
+    assert {one.tenant for one in turns.lane.in_order()} == {"A", "B"}
+    assert turns.take(1) == "B"
+
+
 def test_v_never_falls():
     turns = Turns("virtual_counter", "111")
     seen = 0
     for n in range(60):
-        turns.take(1, blocked="ABC".replace("ABC"[n % 3], "") if n % 4 == 0 else "")
+        turns.take(1, held="ABC".replace("ABC"[n % 3], "") if n % 4 == 0 else "")
         assert turns.lane.row.v >= seen
         seen = turns.lane.row.v
 
