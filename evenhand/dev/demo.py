@@ -7,7 +7,6 @@ is killed. At the end all figures come from the topics and from the provider's o
 import argparse
 import asyncio
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -40,9 +39,6 @@ SAY_EVERY_S = 10.0
 """Without a terminal a line is enough now and then."""
 DRAIN_S = 75.0
 """After the last submission; in simulation the queues are empty after 36 s."""
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
-"""A broker that lives for two minutes should not spend half of its time compiling: 23 s of CPU
-instead of 39 in a play of 30 s. A value from outside comes first."""
 OK, DIFFERENCE, INTERRUPTED = 0, 7, 130
 """Exit codes."""
 
@@ -181,7 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     options = Options(seconds=given.seconds, provider_percent=given.provider_percent, out=given.out)
     signal.signal(signal.SIGTERM, _interrupt)
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
     console = Console()
     try:
         summary = Demo(options, console).run()

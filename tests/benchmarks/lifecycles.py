@@ -9,6 +9,8 @@ from tests.benchmarks.crew import Crew
 from tests.benchmarks.result import Result
 from tests.benchmarks.stage import Stage
 
+LINGER_MS = 20
+"""What is sent within this time travels together, as throughput wants it."""
 AHEAD = 2_000
 """Submissions that wait at any time: enough that no place is ever idle."""
 MEMBERS, PLACES = 2, 256
@@ -19,7 +21,7 @@ def bare(stage: Stage) -> Iterator[Result]:
     stage.found_cell()
     programs = {"owner": stage.scheduler("owner")}
     configure(stage.bootstrap, stage.prefix)
-    crew = Crew(stage.bootstrap, stage.prefix, members=MEMBERS, places=PLACES, linger_ms=10)
+    crew = Crew(stage.bootstrap, stage.prefix, members=MEMBERS, places=PLACES, linger_ms=LINGER_MS)
     warm_up, count = (3_000, 5_000) if stage.quick else (20_000, 60_000)
     run = _Run(stage, crew.work)
     run.play(warm_up, "warm-up")
@@ -58,7 +60,7 @@ class _Run:
     """Keeps work waiting and counts settlements."""
 
     def __init__(self, stage: Stage, work: Callable[[], None]) -> None:
-        self._inputs = Inputs(stage.bootstrap, stage.prefix, linger_ms=10)
+        self._inputs = Inputs(stage.bootstrap, stage.prefix, linger_ms=LINGER_MS)
         self._settled = Arrived(stage.bootstrap, stage.prefix, Topic.SETTLEMENTS)
         self._work = work
 
