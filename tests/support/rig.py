@@ -215,7 +215,7 @@ class Rig:
 
         until(stepped, what, timeout_s)
 
-    def until_settled(self, count: int, *workers: Worker) -> None:
+    def until_settled(self, count: int, *workers: Worker, timeout_s: float = DEADLINE_S) -> None:
         """So many operations have their settlement, each one only."""
 
         def enough() -> bool:
@@ -224,7 +224,7 @@ class Rig:
                     self.settled[event.operation] += 1
             return len(self.settled) >= count
 
-        self.until(enough, f"{count} settlements", *workers)
+        self.until(enough, f"{count} settlements", *workers, timeout_s=timeout_s)
         assert set(self.settled.values()) == {1}, "Expected one settlement for each operation"
 
     def entries(self) -> list[Entry]:
