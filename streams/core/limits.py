@@ -27,6 +27,8 @@ TIMERS_NEAR = 1_024
 """Timers kept in memory; one scan refills them."""
 NOT_SENT_MAX = 32
 """Accepted starts that led to no call before the operation is given up."""
+RESULT_DIGEST_BYTES = 8
+"""Tells a repeated result from another one; kept for every operation up to the guard's horizon."""
 EARLY_CANCELS_MAX = 10_000
 """Cancellations remembered ahead of their submissions; more are noise."""
 PARKED_PER_ENTRY_MAX = 64

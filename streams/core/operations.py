@@ -54,6 +54,10 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     not_sent: int = 0
     cancel_reason: str | None = None
     """Set once cancellation was signalled to started work."""
+    result_epoch: int = 0
+    """The attempt whose result was recorded last."""
+    result_digest: bytes = b""
+    """What that result said, so that a repeat is told from a conflict; empty if there was none."""
 
 
 class Named(TypedDict):

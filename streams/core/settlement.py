@@ -1,6 +1,9 @@
 """How an attempt ends: a known result settles it, an unstarted grant expires or is revoked."""
 
+import hashlib
 from collections.abc import Sequence
+
+import msgspec
 
 from schemas.codes import Code
 from schemas.events import (
@@ -22,7 +25,7 @@ from schemas.units import Millis, Tokens
 
 from . import membership
 from .budgets import call_cost, give_back, settle, settled_cost_ns
-from .limits import NOT_SENT_MAX, TOKENS_MAX
+from .limits import NOT_SENT_MAX, RESULT_DIGEST_BYTES, TOKENS_MAX
 from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
 from .starts import named, observe, stale
@@ -58,7 +61,7 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
         )
-        return [evidence]
+        return _second(state, evidence, _short(state, asked.result_ref))
     attempt, row = state.attempts[asked.operation], state.operation(asked.operation)
     assert row is not None
     recorded = ResultRecorded(
@@ -81,6 +84,32 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
             _settled(state, asked.operation, attempt, used),
         ]
     return [*events, *membership.after_end(state, attempt, [asked.operation])]
+
+
+def _second(state: State, evidence: ResultRefusedStale, result_ref: str | None) -> Sequence[Event]:
+    """A result after the recorded one of the same attempt: a repeat, or a conflict (R53)."""
+    row = state.operation(evidence.operation)
+    if row is None or not row.result_digest or evidence.code != Code.EPOCH_SUPERSEDED:
+        return [evidence]
+    if (evidence.incarnation, evidence.epoch) != (row.incarnation, row.result_epoch):
+        return [evidence]
+    if _said(evidence, result_ref) == row.result_digest:
+        return []
+    conflict = msgspec.structs.replace(evidence, code=Code.SETTLEMENT_CONFLICT)
+    return [conflict]
+
+
+def _said(told: ResultRecorded | ResultRefusedStale, result_ref: str | None) -> bytes:
+    """Who says what about an attempt, without the prose, in a few bytes."""
+    said = (
+        told.member,
+        told.member_epoch,
+        told.outcome,
+        told.prompt_tokens,
+        told.output_tokens,
+        result_ref,
+    )
+    return hashlib.sha256(msgspec.json.encode(said)).digest()[:RESULT_DIGEST_BYTES]
 
 
 def _tokens(reported: Tokens | None) -> Tokens | None:
@@ -184,6 +213,7 @@ def recorded(state: State, event: ResultRecorded) -> None:
     row, attempt = state.operation(event.operation), state.attempts[event.operation]
     assert row is not None
     state.vacate(event.operation, attempt)
+    row.result_epoch, row.result_digest = event.epoch, _said(event, event.result_ref)
     if event.outcome == NOT_SENT:
         row.not_sent += 1
         state.wait(event.operation, row)

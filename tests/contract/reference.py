@@ -215,12 +215,12 @@ class Reference:
         if asked.outcome not in ENDS and asked.outcome != "not_sent":
             return self.say(e.InputQuarantined, Code.UNKNOWN_OUTCOME_CLASS)
         if work is None or code is not None or work.accepted_ms is None:
-            code = code or Code.START_REFUSED
-            return self.say(e.ResultRefusedStale, operation, asked.epoch, code)
+            code = work.second(asked, code or Code.START_REFUSED) if work else code
+            return code and self.say(e.ResultRefusedStale, operation, asked.epoch, code)
         if asked.outcome in ENDS:
             self.observe(operation, asked.send_delay_ms)
-        late = self.now_ms >= work.deadline_ms
-        self.say(e.ResultRecorded, operation, asked.outcome, late)
+        work.told = asked
+        self.say(e.ResultRecorded, operation, asked.outcome, self.now_ms >= work.deadline_ms)
         if asked.outcome not in ENDS:
             return self.give_back(operation, e.ReservationReleased, asked.outcome)
         least = (asked.prompt_tokens or 0) + (asked.output_tokens or 0)

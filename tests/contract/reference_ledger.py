@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas import inputs as i
-from schemas.inputs import DimensionConfig
+from schemas.codes import Code
+from schemas.inputs import DimensionConfig, ResultReported
 from schemas.phase import Phase
 
 SPREAD_MS = 21
@@ -45,6 +46,18 @@ class Work:
     latest_ms: int = 0
     observed: bool = False
     charges: list[Charge] = field(default_factory=list)
+    told: ResultReported | None = None
+
+    def second(self, asked: ResultReported, code: Code) -> Code | None:
+        """Why another result is refused; None for one that says what was recorded already."""
+        told = self.told
+        if code is not Code.EPOCH_SUPERSEDED or told is None:
+            return code
+        if (told.incarnation, told.epoch) != (asked.incarnation, asked.epoch):
+            return code
+        said = ["member", "member_epoch", "outcome", "prompt_tokens", "output_tokens", "result_ref"]
+        differs = any(getattr(told, name) != getattr(asked, name) for name in said)
+        return Code.SETTLEMENT_CONFLICT if differs else None
 
     @property
     def tokens(self) -> int:

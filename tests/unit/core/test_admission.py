@@ -1,6 +1,5 @@
 """A submission's one answer: every guard at its edge, in its order."""
 
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,6 +1,5 @@
 """What an operator may change, each bound at its edge, and when a change takes hold."""
 
-
 import pytest
 from msgspec.structs import replace
 

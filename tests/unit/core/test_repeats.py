@@ -1,6 +1,5 @@
 """The same key again: a repeat, a conflict, or, beyond the guard's horizon, a new life."""
 
-
 import pytest
 from msgspec.structs import replace
 

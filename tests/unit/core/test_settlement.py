@@ -84,16 +84,52 @@ def test_a_result_without_an_accepted_start_settles_nothing():
     s.one(e.StartAccepted, cell.run(c.start(grant)))
 
 
-@pytest.mark.parametrize("second", ["success", "terminal"])
-def test_a_second_settlement_equal_or_different_changes_nothing(second):
+@pytest.mark.parametrize("outcome", ["success", "terminal", "not_sent"])
+def test_a_repeated_result_changes_nothing_and_says_nothing(outcome):
     cell = s.cell(c.dimension("tokens", 900, amount="actual"), c.dimension("slots", 9))
     grant = s.started(cell, c.submitted("a", "1"))
-    events = cell.run(c.result(grant), c.result(grant, second, output_tokens=500))
+    said = c.result(grant, outcome, send_delay_ms=3, error="as it was")
+    events = cell.run(said, said)
+    assert s.kinds(events)[-2:].count("ResultRecorded") <= 1
+    assert not c.only(e.ResultRefusedStale, events)
+    used = s.used(cell, "tokens"), s.used(cell, "slots")
+    assert cell.run(said, c.result(grant, outcome, send_delay_ms=9, error="told again")) == []
+    assert (s.used(cell, "tokens"), s.used(cell, "slots")) == used
+
+
+DIFFERENT = [
+    {"outcome": "terminal"},
+    {"outcome": "not_sent"},
+    {"output_tokens": 500},
+    {"prompt_tokens": None},
+    {"result_ref": "elsewhere"},
+    {"member_epoch": "e2"},
+]
+
+
+@pytest.mark.parametrize("over", DIFFERENT)
+def test_a_second_result_that_says_otherwise_is_a_conflict_and_changes_nothing(over):
+    cell = s.cell(c.dimension("tokens", 900, amount="actual"), c.dimension("slots", 9))
+    grant = s.started(cell, c.submitted("a", "1"))
+    events = cell.run(c.result(grant), c.result(grant, **over))
     assert s.kinds(events) == ["ResultRecorded", "ReservationSettled", "ResultRefusedStale"]
-    (evidence,) = cell.run(c.result(grant, second, output_tokens=1))
-    assert evidence.code == Code.EPOCH_SUPERSEDED
+    cell.take_over()
+    (evidence,) = cell.run(c.result(grant, **over))
+    assert evidence.code == Code.SETTLEMENT_CONFLICT
     assert (s.used(cell, "tokens"), s.used(cell, "slots")) == (100, 0)
     assert cell.state.operation(grant.operation).phase == "succeeded"
+
+
+def test_a_result_of_an_attempt_that_had_none_contradicts_nothing():
+    cell = s.cell(claim_by_ms=1_000)
+    first = s.started(cell, c.submitted("a", "1"))
+    again = s.one(e.GrantIssued, cell.run(c.result(first, "not_sent")))
+    assert cell.run(c.result(first, "not_sent")) == []
+    (other,) = cell.run(c.result(first))
+    assert other.code == Code.SETTLEMENT_CONFLICT
+    cell.run(after_ms=1_000)  # it was never started, and expires
+    (stale,) = cell.run(c.result(again))
+    assert stale.code == Code.EPOCH_SUPERSEDED
 
 
 FIGURES = [
