@@ -69,8 +69,12 @@ def _candidates(state: State, domain: Domain, lane: Lane) -> Generator[Candidate
     FIFO is an order of heads, not of tenants.
     """
     with closing(lane.in_order()) as counters:
-        found = (one for counter in counters for one in _open(state, domain, counter))
-        yield from sorted(found, key=_HEAD) if lane.policy is Policy.FIFO else found
+        if lane.policy is Policy.FIFO:
+            found = [one for counter in counters for one in _open(state, domain, counter)]
+            yield from sorted(found, key=_HEAD)
+        else:
+            for counter in counters:
+                yield from _open(state, domain, counter)
 
 
 def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
@@ -79,7 +83,8 @@ def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
         member = state.pools.free_member(place)
         if member is not None and state.config.runs(place, domain.name):
             found.append((queue.head(), member, counter))
-    found.sort(key=_HEAD)
+    if len(found) > 1:
+        found.sort(key=_HEAD)
     return found
 
 

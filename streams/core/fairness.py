@@ -13,7 +13,7 @@ Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` fir
 from collections.abc import Callable, Generator
 from contextlib import closing
 from enum import StrEnum
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import assert_never
 
 from schemas.ids import TenantId
@@ -177,19 +177,21 @@ class Lane:
         heap = self._heap
         try:
             while heap:
-                item = heappop(heap)
+                item = heap[0]
                 key, position, tenant = item
                 counter = self.counters[tenant]
                 if tenant in seen or not counter.queues or position != counter.row.position:
+                    heappop(heap)
                     continue
                 effective = self._effective(counter)
-                if key != effective:
-                    if key < effective:
-                        heappush(heap, (effective, position, tenant))
-                    continue
-                seen.add(tenant)
-                passed.append(item)
-                yield counter
+                if key < effective:
+                    heapreplace(heap, (effective, position, tenant))
+                elif key > effective:
+                    heappop(heap)
+                else:
+                    yield counter
+                    seen.add(tenant)
+                    passed.append(heappop(heap))  # another is wanted; this one stands aside
         finally:
             for item in passed:
                 heappush(heap, item)
