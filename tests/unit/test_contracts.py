@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ PLANTED = [
     ("one door: uvicorn", "api/app.py", "import uvicorn"),
     ("one door: typer", "evenhand/worker.py", "import typer"),
     ("one door: rich", "evenhand/worker.py", "import rich"),
-    ("light SDK", "evenhand/client.py", "import projections.queries"),
+    ("light SDK", "evenhand/testing.py", "import projections.queries"),
 ]
 
 
@@ -58,3 +59,15 @@ def test_planting_a_forbidden_import_breaks_its_contract_and_the_tree_as_it_is_b
     names = broken(copy)
     for name, file, line in PLANTED:
         assert any(one.startswith(name) for one in names), f"{line} in {file} breaks nothing"
+
+
+def test_the_light_sdk_is_all_of_evenhand_but_commands_and_tools():
+    tools = {"__init__", "__main__", "audit", "cli", "dev"}
+    sdk = {path.stem for path in (ROOT / "evenhand").iterdir() if path.suffix == ".py"} - tools
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (light,) = (
+        contract
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("light SDK")
+    )
+    assert sorted(light["source_modules"]) == sorted(f"evenhand.{name}" for name in sdk)
