@@ -71,3 +71,19 @@ def test_only_the_empty_init_files_of_packages_export_nothing():
         if path.name == "__init__.py" and path.read_text().strip()
     ]
     assert full == []
+
+
+@pytest.mark.parametrize("folder", ["streams/shell", "projections", "api", "evenhand"])
+def test_the_tree_in_the_architecture_names_every_module_and_none_that_is_gone(folder):
+    """A module stands on a line of its own below its folder, one step further in."""
+    lines = (ROOT / "docs" / "architecture.md").read_text().splitlines()
+    name = folder.rpartition("/")[2] + "/"
+    first = next(n for n, line in enumerate(lines) if line.split()[:1] == [name])
+    depth = len(lines[first]) - len(lines[first].lstrip()) + 2
+    named = []
+    for line in lines[first + 1 :]:
+        if len(line) - len(line.lstrip()) != depth:
+            break
+        named.append(line.split()[0])
+    modules = {path.name for path in (ROOT / folder).glob("*.py")} - {"__init__.py"}
+    assert sorted(one for one in named if one.endswith(".py")) == sorted(modules)
