@@ -5,6 +5,7 @@ operation asks for, its deadline, what can never fit, and last the caps, smalles
 """
 
 from collections.abc import Sequence
+from itertools import islice
 
 from schemas.codes import Code
 from schemas.digest import payload_digest
@@ -23,7 +24,8 @@ from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from . import shape
-from .budgets import call_cost, cost_ns, never_fits
+from .budgets import call_cost, cost_ns, earliest_ms, never_fits
+from .limits import HINT_QUEUES_MAX
 from .operations import OperationRow
 from .outcomes import Refusal
 from .rows import CancelRow, cancel_key
@@ -112,10 +114,35 @@ def _caps(state: State, asked: OperationSubmitted) -> Refusal | None:
         ),
     ):
         if count >= count_max:
-            return Refusal(code, f"Expected fewer than {count_max} waiting, but {count} are")
-        if held + size > held_max:
-            return Refusal(code, f"Expected at most {held_max} bytes waiting, but {held} are")
+            detail = f"Expected fewer than {count_max} waiting, but {count} are"
+        elif held + size > held_max:
+            detail = f"Expected at most {held_max} bytes waiting, but {held} are"
+        else:
+            continue
+        return Refusal(code, detail, retry_at_ms=_room_ms(state, asked, code))
     return None
+
+
+def _room_ms(state: State, asked: OperationSubmitted, code: Code) -> Millis | None:
+    """The first known instant at which work leaves the full queue.
+
+    Looks at one head: the tenant's own if its queue is full, else whose turn it is in the lane.
+
+    Returns: None where no window tells: a call must end first, and nobody knows when.
+    """
+    domain = state.config.domains[asked.domain]
+    lane = domain.lanes.get(asked.lane)
+    if lane is None:
+        return None
+    own = lane.counters.get(asked.tenant)
+    counter = own if code is Code.TENANT_QUEUE_FULL else lane.first()
+    if counter is None or not counter.queues:
+        return None
+    head = min(queue.head() for queue in islice(counter.queues.values(), HINT_QUEUES_MAX))
+    fits_ms = earliest_ms(domain.levels(counter.tenant), call_cost(head.tokens))
+    if not fits_ms:  # it fits by now, so that a place is what it waits for; or no exit helps
+        return None
+    return Millis(fits_ms + state.cell.stepped_ms)
 
 
 def _rejected(operation: OperationId, asked: OperationSubmitted, refusal: Refusal) -> Event:
@@ -128,7 +155,7 @@ def _rejected(operation: OperationId, asked: OperationSubmitted, refusal: Refusa
         payload_digest=payload_digest(asked) if refusal.binds_key else None,
         level=refusal.level,
         dimension=refusal.dimension,
-        retry_at_ms=None,
+        retry_at_ms=refusal.retry_at_ms,
         member=asked.member,
     )
 

@@ -168,6 +168,11 @@ class Lane:
             case _:
                 assert_never(self.policy)
 
+    def first(self) -> Counter | None:
+        """The tenant whose turn it is, whether or not it can go."""
+        with closing(self.in_order()) as order:
+            return next(order, None)
+
     def _by_key(self) -> Generator[Counter, None, None]:
         """Smallest effective key first, ties by ring position; a plain heap with lazy keys."""
         if self._outdated:

@@ -33,6 +33,8 @@ EARLY_CANCELS_MAX = 10_000
 """Cancellations remembered ahead of their submissions; more are noise."""
 PARKED_PER_ENTRY_MAX = 64
 """Parked operations looked at again by one entry after a configuration change."""
+HINT_QUEUES_MAX = 8
+"""Queues of a tenant that a refusal looks at for its hint; a flood of refusals must stay cheap."""
 HOLD_SHARE = 8
 """The estimate of a call's hold moves by an eighth of its error (scheduling.md section 1)."""
 PLACES_MAX = 1_024

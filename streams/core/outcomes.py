@@ -90,3 +90,5 @@ class Refusal(NamedTuple):
     """The same key gets this answer again."""
     level: str | None = None
     dimension: DimensionName | None = None
+    retry_at_ms: Millis | None = None
+    """When a repeat may be admitted, as far as known."""

@@ -3,6 +3,7 @@
 import pytest
 
 from schemas import events as e
+from schemas import inputs as i
 from schemas.codes import Code
 from tests.support import cells as s
 from tests.support import core as c
@@ -127,3 +128,59 @@ def test_running_work_takes_no_waiting_room():
         s.started(cell, c.submitted("a", str(n), payload_bytes=10))
     assert (cell.state.cell.waiting, cell.state.cell.waiting_bytes) == (0, 0)
     assert cell.state.cell.waiting_bytes < UNBOUNDED
+
+
+@pytest.mark.parametrize(("scope", "code"), CAPS)
+def test_a_full_queue_says_when_its_head_can_leave(scope, code):
+    cap = {"waiting_count_max": 1}
+    cell = s.cell(
+        c.dimension("tokens", 100),
+        tenants=[c.tenant("a", **cap)] if scope == "tenant" else [],
+        cell_bounds=cap if scope == "cell" else {},
+        **(cap if scope == "domain" else {}),
+    )
+    s.started(cell, c.submitted("a", "1"))
+    cell.run(c.submitted("a", "2", start_within_ms=100_000))
+    (full,) = c.only(e.OperationRejected, cell.run(c.submitted("a", "3")))
+    assert full.code == code
+    exit_ms = cell.state.config.windows["domain", "d", "tokens"].next_exit_ms
+    assert full.retry_at_ms == exit_ms > cell.now_ms + 60_000
+    again = cell.run(c.submitted("a", "3"), after_ms=full.retry_at_ms - cell.now_ms - 1)
+    assert refusals(again) == [code]
+    assert len(s.grants(cell.run(after_ms=1))) == 1
+    assert refusals(cell.run(c.submitted("a", "3"))) == []
+
+
+def slot_taken(cell):
+    s.started(cell, c.submitted("a", "1"))
+    cell.run(c.submitted("a", "2"))
+
+
+def place_missing(cell):
+    cell.run(i.LeaveAnnounced(member="m", member_epoch="e1"), c.submitted("a", "2"))
+
+
+def another_domain_waits(cell):
+    cell.run(c.domain(c.dimension("slots", 0), name="e"))
+    cell.run(c.submitted("a", "2", domain="e"))
+
+
+def another_domain_waits_and_this_one_has_worked(cell):
+    cell.run(c.result(s.started(cell, c.submitted("a", "1"))))
+    another_domain_waits(cell)
+
+
+UNKNOWN = [
+    slot_taken,
+    place_missing,
+    another_domain_waits,
+    another_domain_waits_and_this_one_has_worked,
+]
+
+
+@pytest.mark.parametrize("why", UNKNOWN)
+def test_where_no_window_makes_room_the_instant_is_unknown(why):
+    cell = s.cell(c.dimension("slots", 1), cell_bounds={"waiting_count_max": 1})
+    why(cell)
+    (full,) = c.only(e.OperationRejected, cell.run(c.submitted("a", "3")))
+    assert (full.code, full.retry_at_ms) == (Code.CELL_QUEUE_FULL, None)
