@@ -37,6 +37,8 @@ HINT_QUEUES_MAX = 8
 """Queues of a tenant that a refusal looks at for its hint; a flood of refusals must stay cheap."""
 HOLD_SHARE = 8
 """The estimate of a call's hold moves by an eighth of its error (scheduling.md section 1)."""
+LIVES_OVER_MAX = 1_024
+"""Lives of members remembered after their end, so that a join that comes again is refused."""
 PLACES_MAX = 1_024
 """Places of one member of pool self; a process that runs more calls at once runs two members."""
 DIMENSIONS_MAX = 16

@@ -77,6 +77,8 @@ def _join_refusal(state: State, asked: JoinRequested) -> Code | None:
         # The same life asks again: the same answer, unless its life is over.
         same = (known.pool, known.tenant) == (asked.pool, asked.tenant)
         return None if same and known.standing is not Standing.LOST else Code.EPOCH_SUPERSEDED
+    if pools.is_over(asked.member, asked.member_epoch):
+        return Code.EPOCH_SUPERSEDED
     if known is not None and known.tenant != asked.tenant:
         return Code.FORBIDDEN
     already = known is not None and known.pool == asked.pool
@@ -117,7 +119,9 @@ def due(state: State, member: MemberId) -> Sequence[Event]:
     member_epoch = row.member_epoch
     match row.standing:
         case Standing.JOINING:
-            return [MemberSlotReturned(member=member, member_epoch=member_epoch, reason="join_by")]
+            # An earlier life may still run what it started: then the slot waits for that.
+            lost = MemberLost(member=member, member_epoch=member_epoch)
+            return _slot(state, member, member_epoch, (), "join_by") or [lost]
         case Standing.SUSPECT:
             revoked = _revoke(state, member, member_epoch, "member_lost")
             lost = MemberLost(member=member, member_epoch=member_epoch)
@@ -127,14 +131,15 @@ def due(state: State, member: MemberId) -> Sequence[Event]:
 
 
 def after_end(state: State, attempt: AttemptRow, ended: Iterable[OperationId]) -> Sequence[Event]:
-    """The member slot of a lost or leaving member returns with its last attempt (R117)."""
+    """The member slot of a lost or leaving member returns with its last attempt (R117).
+
+    That may be one of an earlier life, whose slot the newest life took over.
+    """
     row = state.pools.members.get(attempt.member)
-    if row is None or row.member_epoch != attempt.member_epoch:
-        return []
-    if row.standing is not Standing.LOST and not row.draining:
+    if row is None or (row.standing is not Standing.LOST and not row.draining):
         return []
     reason = "lost" if row.standing is Standing.LOST else "left"
-    return _slot(state, attempt.member, attempt.member_epoch, ended, reason)
+    return _slot(state, attempt.member, row.member_epoch, ended, reason)
 
 
 def _revoke(state: State, member: MemberId, member_epoch: MemberEpoch, reason: str) -> list[Event]:
@@ -158,9 +163,9 @@ def _slot(
     ended: Iterable[OperationId],
     reason: str,
 ) -> Sequence[Event]:
-    """Return the slot if, besides what ends in this decision, the member holds nothing started."""
+    """Return the slot if, besides what ends in this decision, no life of it holds a start."""
     gone = {*ended, *_unstarted(state, member, member_epoch)}
-    if any(one not in gone for one in state.pools.held_by(member, member_epoch)):
+    if any(one not in gone for one in state.pools.held_in_any_life(member)):
         return []
     return [MemberSlotReturned(member=member, member_epoch=member_epoch, reason=reason)]
 
@@ -208,6 +213,7 @@ def _slot_granted(state: State, event: MemberSlotGranted) -> None:
         if known.member_epoch == event.member_epoch:
             return
         _disarm(state, event.member, known)
+        pools.end_life(event.member, known.member_epoch)
         pools.take_slot(known.pool, known.tenant, -1)
     pools.take_slot(event.pool, event.tenant, +1)
     row = MemberRow(

@@ -8,6 +8,7 @@ import msgspec
 from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId, PoolId, TenantId
 from schemas.units import Millis
 
+from .limits import LIVES_OVER_MAX
 from .tables import Overlay, Table, pack
 
 STALE_MAX = 64
@@ -57,7 +58,9 @@ class Pools:
     def __init__(self, rows: Overlay) -> None:
         self._rows = rows
         self.members: dict[MemberId, MemberRow] = {}
-        self._holds: dict[tuple[MemberId, MemberEpoch], set[OperationId]] = {}
+        self._holds: dict[MemberId, dict[MemberEpoch, set[OperationId]]] = {}
+        self._over: dict[tuple[MemberId, MemberEpoch], int] = {}
+        """Lives that are over, each with its number; in order, the latest `LIVES_OVER_MAX`."""
         self._free: dict[str, list[tuple[int, MemberId]]] = {}
 
     # -- what a decision asks ----------------------------------------------------------------
@@ -89,17 +92,29 @@ class Pools:
         row = self.members.get(member)
         if row is None or row.standing is not Standing.ACTIVE:
             return 0
-        return row.places - len(self._holds.get((member, row.member_epoch), ()))
+        return row.places - len(self._holds.get(member, {}).get(row.member_epoch, ()))
 
     def held_by(self, member: MemberId, member_epoch: MemberEpoch) -> list[OperationId]:
         """Operations with a live attempt at that life of the member, in id order."""
-        return sorted(self._holds.get((member, member_epoch), ()))
+        return sorted(self._holds.get(member, {}).get(member_epoch, ()))
+
+    def held_in_any_life(self, member: MemberId) -> list[OperationId]:
+        """Operations with a live attempt at the member, started in this life or an earlier one."""
+        return sorted(one for held in self._holds.get(member, {}).values() for one in held)
+
+    def is_over(self, member: MemberId, member_epoch: MemberEpoch) -> bool:
+        """Whether this life is known to be over; of all lives the latest are remembered."""
+        return (member, member_epoch) in self._over
 
     # -- what the fold does ------------------------------------------------------------------
 
     def load(self, member: MemberId, row: MemberRow) -> None:
         """Remember a stored member, at opening."""
         self.members[member] = row
+
+    def load_over(self, number: int, life: tuple[MemberId, MemberEpoch]) -> None:
+        """Remember a stored life that is over, at opening; in order of the numbers."""
+        self._over[life] = number
 
     def put(self, member: MemberId, row: MemberRow) -> None:
         """A new life or a new standing."""
@@ -109,8 +124,18 @@ class Pools:
 
     def remove(self, member: MemberId) -> None:
         """Its slot is returned."""
-        del self.members[member]
+        self.end_life(member, self.members.pop(member).member_epoch)
         self._rows.delete(Table.MEMBER, pack(member))
+
+    def end_life(self, member: MemberId, member_epoch: MemberEpoch) -> None:
+        """It may not join again."""
+        life, over = (member, member_epoch), self._over
+        number = over[next(reversed(over))] + 1 if over else 0
+        over[life] = number
+        self._rows.put(Table.LIFE, pack(number), life)
+        if len(over) > LIVES_OVER_MAX:
+            first = next(iter(over))
+            self._rows.delete(Table.LIFE, pack(over.pop(first)))
 
     def take_slot(self, pool: PoolId, tenant: TenantId | None, change: int) -> None:
         """Count member slots."""
@@ -123,15 +148,17 @@ class Pools:
 
     def occupy(self, member: MemberId, member_epoch: MemberEpoch, operation: OperationId) -> None:
         """A grant takes a place."""
-        self._holds.setdefault((member, member_epoch), set()).add(operation)
+        self._holds.setdefault(member, {}).setdefault(member_epoch, set()).add(operation)
         self.offer(member)
 
     def vacate(self, member: MemberId, member_epoch: MemberEpoch, operation: OperationId) -> None:
         """A grant or lease ended."""
-        held = self._holds[member, member_epoch]
-        held.discard(operation)
-        if not held:
-            del self._holds[member, member_epoch]
+        lives = self._holds[member]
+        lives[member_epoch].discard(operation)
+        if not lives[member_epoch]:
+            del lives[member_epoch]
+            if not lives:
+                del self._holds[member]
         self.offer(member)
 
     def offer(self, member: MemberId) -> None:

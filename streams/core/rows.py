@@ -1,8 +1,10 @@
 """The values of all tables: together with `Table` the whole layout on disk."""
 
+from typing import Any
+
 import msgspec
 
-from schemas.ids import CellId, OperationId, TenantId
+from schemas.ids import CellId, MemberEpoch, MemberId, OperationId, TenantId
 from schemas.inputs import CellConfig, DomainConfig, PoolConfig, TenantConfig
 from schemas.units import Millis
 
@@ -71,7 +73,7 @@ def cancel_key(operation: OperationId, tenant: TenantId) -> bytes:
     return operation + pack(tenant)
 
 
-KINDS: dict[Table, type] = {
+KINDS: dict[Table, Any] = {
     Table.CELL: CellRow,
     Table.TAKEN: int,
     Table.CONFIG: ConfigRow,
@@ -90,5 +92,6 @@ KINDS: dict[Table, type] = {
     Table.BUCKET: int,
     Table.DOMAIN: DomainRow,
     Table.PARKED: bytes,
+    Table.LIFE: tuple[MemberId, MemberEpoch],
 }
 """What `Overlay` decodes each table to."""

@@ -277,6 +277,8 @@ class State:
             window.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
         for key, row in load(Table.MEMBER):
             self.pools.load(MemberId(key[:-1].decode()), row)
+        for key, life in load(Table.LIFE):
+            self.pools.load_over(int.from_bytes(key, "big"), life)
         for key, attempt in load(Table.ATTEMPT):
             operation = OperationId(key)
             self.attempts[operation] = attempt

@@ -54,6 +54,8 @@ class Table(IntEnum):
     """domain -> how much waits in it, and what was last deferred?"""
     PARKED = 17
     """(domain, admission sequence) -> which operations wait for a condition?"""
+    LIFE = 18
+    """number -> which life of a member is over, so that it cannot join again?"""
 
 
 LOAD_PAGE_ROWS = 10_000

@@ -5,6 +5,9 @@ import pytest
 from schemas import events as e
 from schemas import inputs as i
 from schemas.codes import Code
+from streams.core.configured import DEFAULT_BOUNDS
+from streams.core.limits import LIVES_OVER_MAX
+from streams.core.tables import Table
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -162,6 +165,75 @@ def test_who_is_no_member_cannot_leave_and_is_told_to_join():
     cell = made()
     assert cell.run(leave()) == []
     assert s.one(e.JoinRefused, cell.run(c.heartbeat())).code == Code.EPOCH_SUPERSEDED
+
+
+def second_life_joins(cell):
+    return cell.run(c.join(member_epoch="e2"))
+
+
+def second_life_is_lost(cell):
+    cell.run(c.join(member_epoch="e2"), c.heartbeat(member_epoch="e2"))
+    cell.run(after_ms=TTL_MS)
+
+
+def second_life_leaves(cell):
+    cell.run(c.join(member_epoch="e2"), c.heartbeat(member_epoch="e2"))
+    cell.run(leave(member_epoch="e2"))
+
+
+@pytest.mark.parametrize(
+    ("ends", "after_ms"),
+    [
+        (second_life_joins, DEFAULT_BOUNDS.join_by_ms),
+        (second_life_is_lost, TTL_MS),
+        (second_life_leaves, 0),
+    ],
+)
+def test_a_slot_is_not_free_while_an_earlier_life_runs_what_it_started(ends, after_ms):
+    cell = made(members_max=1)
+    cell.run(c.join(), c.heartbeat())
+    grant = s.started(cell, c.submitted("a", "1"))
+    ends(cell)
+    assert slots(cell) == 1
+    cell.run(after_ms=after_ms)
+    assert (slots(cell), standing(cell) is None) == (1, False)
+    (refused,) = cell.run(c.join("n"))
+    assert refused.code == Code.POOL_FULL
+    cell.take_over()
+    events = cell.run(c.result(grant), c.join("n"))
+    assert s.one(e.MemberSlotReturned, events).member_epoch == "e2"
+    assert s.one(e.MemberSlotGranted, events).member == "n"
+    assert slots(cell) == 1
+
+
+def superseded(cell):
+    cell.run(c.join(member_epoch="e2"), c.heartbeat(member_epoch="e2"))
+
+
+def returned(cell):
+    cell.run(leave())
+
+
+@pytest.mark.parametrize("ends", [superseded, returned])
+def test_a_life_that_is_over_cannot_join_again(ends):
+    cell = made()
+    cell.run(c.join(), c.heartbeat())
+    ends(cell)
+    cell.take_over()
+    (refused,) = cell.run(c.join())
+    assert (type(refused), refused.code) == (e.JoinRefused, Code.EPOCH_SUPERSEDED)
+    assert s.one(e.MemberSlotGranted, cell.run(c.join(member_epoch="e3"))).member_epoch == "e3"
+
+
+def test_of_the_lives_that_are_over_only_the_latest_are_remembered():
+    cell = made()
+    for n in range(LIVES_OVER_MAX + 1):
+        cell.run(c.join(member_epoch=f"e{n}"), leave(member_epoch=f"e{n}"))
+    assert len(list(cell.state.rows.load(Table.LIFE))) == LIVES_OVER_MAX
+    cell.take_over()
+    assert s.kinds(cell.run(c.join(member_epoch="e1"))) == ["JoinRefused"]
+    assert s.kinds(cell.run(c.join(member_epoch="e0"))) == ["MemberSlotGranted"]
+    assert cell.follower().digest() == cell.rows.digest()
 
 
 # -- places -------------------------------------------------------------------------------------
