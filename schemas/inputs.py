@@ -127,6 +127,8 @@ class DomainConfig(Word):
     """transit allowance: at least the longest minus the shortest way to the provider"""
     hold_initial_ms: Millis = Millis(1000)
     """first estimate of how long a call holds its slot"""
+    report_send: bool = False
+    """true to want every send delay right after sending, however long the windows are"""
 
 
 class PoolConfig(Word):

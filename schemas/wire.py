@@ -320,6 +320,7 @@ def write_DomainConfig(word, head=b""):
         LONG[word.send_within_ms],
         LONG[word.transit_ms],
         LONG[word.hold_initial_ms],
+        BOOLEAN[word.report_send],
     ))
 
 
@@ -369,7 +370,8 @@ def read_DomainConfig(data, at):
         at += 1
     else:
         hold_initial_ms, at = read_long(data, at)
-    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms), at
+    report_send, at = read_boolean(data, at)
+    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send), at
 
 
 def write_PoolConfig(word, head=b""):

@@ -48,6 +48,7 @@ def proposals() -> Iterator[ConfigProposed]:
         send_within_ms=SEND_WITHIN_MS,
         transit_ms=TRANSIT_MS,
         hold_initial_ms=HOLD_INITIAL_MS,
+        report_send=True,
     )
     yield _proposed("domain", DOMAIN, by, domain=domain)
     yield _proposed("pool", POOL, by, pool=PoolConfig())

@@ -31,7 +31,11 @@ from .state import State
 from .timers import Kind
 
 SEND_REPORT_FACTOR = 10
-"""Windows shorter than ten times `send_within_ms` want the send delay right away (R173)."""
+"""Windows shorter than ten times `send_within_ms` want the send delay right away (R173).
+
+For longer ones it gains less than a tenth of the budget and costs an input a call, so that it comes
+with the result, unless the domain wants it at once.
+"""
 
 
 def next_decision(state: State, domain: Domain) -> Sequence[Event]:
@@ -158,7 +162,8 @@ def _grant(
         output_tokens_max=row.output_tokens_max,
         deadline_ms=row.deadline_ms,
         send_within_ms=config.send_within_ms,
-        report_send=any(ms < SEND_REPORT_FACTOR * config.send_within_ms for ms in windows_ms),
+        report_send=config.report_send
+        or any(ms < SEND_REPORT_FACTOR * config.send_within_ms for ms in windows_ms),
         requests=cost.requests,
         tokens=cost.tokens,
         slots=cost.slots,

@@ -57,6 +57,25 @@ def test_a_send_report_is_wanted_when_a_window_is_below_ten_times_send_within(wi
     assert s.granted(cell, c.submitted("a", "1")).report_send is wanted
 
 
+def test_a_domain_may_want_every_send_report_right_after_sending():
+    cell = s.cell(c.dimension("tokens", 1_000, window_ms=6_000), send_within_ms=200, transit_ms=50)
+    cell.run(
+        c.domain(
+            c.dimension("tokens", 1_000, window_ms=6_000),
+            send_within_ms=200,
+            transit_ms=50,
+            report_send=True,
+        )
+    )
+    grant = s.started(cell, c.submitted("a", "1"))
+    assert grant.report_send
+    before = cell.state.config.windows["domain", "d", "tokens"].next_exit_ms
+    observed = s.one(e.SendObserved, cell.run(c.sent(grant, 2)))
+    assert observed.latest_arrival_ms == cell.now_ms + 2 + 50
+    after = cell.state.config.windows["domain", "d", "tokens"].next_exit_ms
+    assert before - after in range(198 - 24, 198 + 24)  # to the bucket
+
+
 # -- what fits, and what binds ------------------------------------------------------------------
 
 BINDING = [

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from evenhand.dev.demo_cell import proposals
 from evenhand.dev.play import Prompt, arrivals, prompts
 
 
@@ -32,3 +33,9 @@ def test_odd_and_even_rows_of_the_conversations_are_two_tenants() -> None:
 
 def test_service_time_follows_the_answer() -> None:
     assert Prompt(1, 100).service_ms(10) == 230
+
+
+def test_workers_report_right_after_sending() -> None:
+    (domain,) = (asked.domain for asked in proposals() if asked.domain is not None)
+    assert domain.report_send
+    assert domain.send_within_ms == 200
