@@ -91,8 +91,8 @@ def pulse_sender(bootstrap: str) -> Config:
 
 
 def deliveries(bootstrap: str) -> Config:
-    """What a waiting member must know goes out at once; what one entry says, together."""
-    return _public(bootstrap, linger_ms=0.1)
+    """What a waiting member must know goes out at once; any linger above 0 costs a millisecond."""
+    return _public(bootstrap, linger_ms=0)
 
 
 def public(bootstrap: str) -> Config:
@@ -100,7 +100,7 @@ def public(bootstrap: str) -> Config:
     return _public(bootstrap, linger_ms=50)
 
 
-def _public(bootstrap: str, linger_ms: float) -> Config:
+def _public(bootstrap: str, linger_ms: int) -> Config:
     return {
         **client(bootstrap),
         **_PRODUCER,

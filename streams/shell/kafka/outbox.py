@@ -15,6 +15,10 @@ BUFFER_TRIES = 100
 BUFFER_WAIT_S = 0.01
 """The loop bounds the lag far below the client's buffer; should it fill, a second is allowed."""
 
+def _is_late(record: Outgoing) -> bool:
+    return record.topic is not Topic.DELIVERIES
+
+
 Report = Callable[[KafkaError | None, Message], None]
 
 
@@ -57,7 +61,8 @@ class KafkaOutbox:
         self._on_their_way.append(entry)
         self._bytes += entry.bytes
         reported = partial(self._reported, entry)
-        for record in records:
+        # Deliveries first and at a stretch: their producer sends what it finds, and waits for none.
+        for record in sorted(records, key=_is_late):
             self._produce(record, reported)
         self._deliveries.poll(0)
 
