@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from enum import StrEnum
 from heapq import heappop, heappush, heapreplace
+from itertools import takewhile
 from typing import assert_never
 
 from schemas.ids import TenantId
@@ -189,10 +190,8 @@ class Lane:
                     heappop(heap)
                     continue
                 effective = self._effective(counter)
-                if key < effective:
+                if key != effective:
                     heapreplace(heap, (effective, position, tenant))
-                elif key > effective:
-                    heappop(heap)
                 else:
                     yield counter
                     seen.add(tenant)
@@ -216,13 +215,8 @@ class Lane:
         """Who comes before this one by key."""
         if self._heap[0] == self._place(counter) and not self._outdated:
             return []
-        found: list[Counter] = []
         with closing(self._by_key()) as by_key:
-            for other in by_key:
-                if other is counter:
-                    break
-                found.append(other)
-        return found
+            return list(takewhile(lambda other: other is not counter, by_key))
 
     def _hold(self, counter: Counter, *, held: bool) -> None:
         if counter.row.held is not held:

@@ -7,11 +7,9 @@ from random import Random
 
 import pytest
 
-from streams.core.fairness import Lane
-from streams.core.rows import KINDS
-from streams.core.tables import Overlay
 from tests.support import cells as s
 from tests.support import core as c
+from tests.support.turns import Turns
 
 SEEDS = range(3)
 DECISIONS = 1_500
@@ -264,35 +262,21 @@ def test_whoever_is_passed_over_by_smaller_heads_has_its_share_all_the_same(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("weights", [{"a": 2, "b": 1, "c": 1}, {"a": 3, "b": 2, "c": 2, "d": 1}])
+@pytest.mark.parametrize("weights", ["211", "3221"])
 def test_heads_that_come_and_go_cost_a_waiting_tenant_no_more_than_the_other_weights(seed, weights):
     """R29 and R30 for weighted round robin, among those that fit all the time."""
     chance = Random(seed)
-    ring = turns_of(weights)
+    turns = Turns("weighted_round_robin", weights)
+    weight = {name: int(one) for name, one in zip("ABCD", weights, strict=False)}
     order, blocked = "", ""
     for n in range(4_000):
-        if n % 3 == 0:  # a and b always fit
-            blocked = "".join(name for name in weights if name > "b" and chance.random() < 0.5)
-        counter = next(one for one in ring.in_order() if one.tenant not in blocked)
-        ring.charge(counter, 1, lambda _: False)
-        order += counter.tenant
-    for name, weight in (("a", weights["a"]), ("b", weights["b"])):
-        others = sum(weights.values()) - weight
-        assert max(map(len, order.split(name))) <= others
+        if n % 3 == 0:  # A and B always fit
+            blocked = "".join(name for name in weight if name > "B" and chance.random() < 0.5)
+        order += turns.take(1, blocked=blocked)
+    for name in "AB":
+        assert max(map(len, order.split(name))) <= sum(weight.values()) - weight[name]
     by_weight = [Fraction(0)]
     for name in order:
-        share = {"a": 1, "b": -1}.get(name, 0)
-        by_weight.append(by_weight[-1] + Fraction(share, weights[name]))
+        share = {"A": 1, "B": -1}.get(name, 0)
+        by_weight.append(by_weight[-1] + Fraction(share, weight[name]))
     assert max(by_weight) - min(by_weight) <= 1
-
-
-def turns_of(weights: dict[str, int]) -> Lane:
-    """A lane in which every tenant has something waiting."""
-    config = c.domain(c.dimension("slots", 1), policy="weighted_round_robin").domain
-    lane = Lane(Overlay(c.MemoryRows(), KINDS), "d", "interactive", config)
-    for name, weight in weights.items():
-        counter = lane.counter(name)
-        lane.reweigh(counter, weight)
-        counter.queues["p"] = "something waits"
-        lane.activate(counter)
-    return lane

@@ -1,52 +1,11 @@
-"""Whose turn it is: joining, idling, waiting blocked, refunds and weights, policy by policy."""
+"""Whose turn it is: joining, idling, refunds and weights, policy by policy."""
 
 import pytest
 
 from schemas import events as e
-from schemas.inputs import TenantBudget
-from streams.core.fairness import Lane
-from streams.core.rows import KINDS
-from streams.core.tables import Overlay
 from tests.support import cells as s
 from tests.support import core as c
-
-
-class Turns:
-    """One lane whose tenants always have something waiting, unless they are said not to."""
-
-    def __init__(self, policy: str, weights: str, cost: int = 12, *windows_ms: int) -> None:
-        dimensions = [c.dimension(f"tokens-{ms}", 1, window_ms=ms) for ms in windows_ms]
-        config = c.domain(c.dimension("slots", 1), *dimensions, policy=policy).domain
-        self.lane = Lane(Overlay(c.MemoryRows(), KINDS), "d", "interactive", config)
-        self.cost = cost
-        self.lane.admitted(cost)
-        for name, weight in zip("ABCDEF", weights, strict=False):
-            self.join(name, int(weight))
-
-    def join(self, name: str, weight: int = 1) -> None:
-        counter = self.lane.counter(name)
-        self.lane.reweigh(counter, weight)
-        counter.queues["p"] = "something waits"
-        self.lane.activate(counter)
-
-    def leave(self, name: str) -> None:
-        self.lane.counter(name).queues.clear()
-        self.lane.deactivate(self.lane.counter(name))
-
-    def take(
-        self, count: int, *, blocked: str = "", held: str = "", cost: int | None = None
-    ) -> str:
-        """Who goes; `blocked` by the budget of the domain, `held` back by places or own caps."""
-        found = ""
-        for _ in range(count):
-            counter = next(one for one in self.lane.in_order() if one.tenant not in blocked + held)
-            self.lane.charge(counter, cost or self.cost, lambda other: other.tenant in held)
-            found += counter.tenant
-        return found
-
-    def key(self, name: str) -> int:
-        return self.lane.counter(name).key
-
+from tests.support.turns import Turns
 
 ROUNDS = [
     ("round_robin", "111", "ABCABCABC"),
@@ -103,27 +62,6 @@ def test_whoever_empties_its_queue_after_every_turn_gets_no_second_turn_in_the_r
     assert [found.count(name) for name in "ABC"] == [3, 3, 3]
 
 
-@pytest.mark.parametrize("blocked_turns", [1, 2, 3, 50])
-def test_a_head_that_does_not_fit_keeps_its_place_and_gains_no_turns(blocked_turns):
-    turns = Turns("weighted_round_robin", "211")
-    found = turns.take(blocked_turns, blocked="A") + turns.take(40)
-    assert found.startswith(("BC" * 25)[:blocked_turns] + "AA")
-    for name, others in (("B", 3), ("C", 3)):
-        assert all(len(wait) <= others for wait in found.split(name)[:-1])
-
-
-def test_a_visit_that_is_cut_short_is_over():
-    turns = Turns("weighted_round_robin", "311")
-    assert turns.take(1) == "A"
-    assert turns.take(1, blocked="A") == "B"
-    assert turns.take(8) == "CAAABCAA"
-
-
-def test_when_only_one_can_go_it_gets_every_turn():
-    turns = Turns("weighted_round_robin", "211")
-    assert turns.take(5, blocked="AC") == "BBBBB"
-
-
 # -- the virtual counter ------------------------------------------------------------------------
 
 
@@ -146,52 +84,6 @@ def test_a_returning_tenant_keeps_its_debt():
     turns.join("A")
     assert turns.key("A") == debt
     assert turns.take(100) == "B" * 100
-
-
-def test_whoever_held_itself_back_keeps_at_most_one_largest_cost():
-    turns = Turns("virtual_counter", "12", 12, 60_000)
-    turns.take(50, held="B")
-    v = turns.lane.row.v
-    turns.take(1, blocked="A")
-    assert turns.key("B") == v - turns.cost // 2 + turns.cost // 2  # lifted, then charged
-    assert turns.lane.counter("B").row.lift == 1
-
-
-def test_whoever_the_shared_budget_held_back_is_owed_what_it_missed():
-    turns = Turns("virtual_counter", "21", 12, 60_000)
-    assert turns.take(50, blocked="A") == "B" * 50
-    found = turns.take(250)
-    assert found.startswith("A" * 97)  # where the share of both is as weighted again
-    assert abs(found.count("A") - 150 - 50) <= 1
-    assert turns.lane.counter("A").row.lift == 0
-
-
-def test_nobody_is_owed_more_than_the_shortest_window():
-    turns = Turns("virtual_counter", "21", 100_000, 1, 60_000)
-    turns.take(500, blocked="A")
-    assert turns.take(100).startswith("A" * (10 + 3) + "BAAB")  # 3 up to the next key of B
-
-
-def test_what_was_missed_is_written_off_when_a_tenant_holds_itself_back():
-    turns = Turns("virtual_counter", "11", 12, 60_000)
-    turns.take(50, blocked="A")
-    turns.take(2, held="A")
-    assert turns.take(8) == "AAABABAB"
-
-
-def test_what_was_missed_after_holding_itself_back_is_owed():
-    turns = Turns("virtual_counter", "11", 12, 60_000)
-    turns.take(50, held="A")
-    turns.take(20, blocked="A")
-    assert turns.take(24) == "A" * 23 + "B"
-
-
-def test_a_larger_cost_leaves_every_waiting_tenant_in_the_order():
-    turns = Turns("virtual_counter", "11")
-    turns.take(50, held="B")
-    turns.lane.admitted(10 * turns.cost)
-    assert {one.tenant for one in turns.lane.in_order()} == {"A", "B"}
-    assert turns.take(1) == "B"
 
 
 def test_v_never_falls():
@@ -281,34 +173,6 @@ def test_the_hold_a_tenant_has_shown_is_in_the_cost_of_its_next_call():
     settled = s.one(e.ReservationSettled, cell.run(c.result(first), after_ms=9_000))
     assert (first.cost_ns, settled.cost_ns) == (1_000 * 10**6, 9_000 * 10**6)
     assert s.granted(cell, c.submitted("a", "2")).cost_ns == 2_000 * 10**6
-
-
-def held_by_its_own_cap() -> tuple[c.Core, dict]:
-    cap = TenantBudget(domain="d", dimensions=(c.dimension("slots", 1),))
-    tenants = [c.tenant("a", budgets=(cap,))]
-    return s.cell(c.dimension("slots", 2), c.dimension("requests", 1_000), tenants=tenants), {}
-
-
-def held_by_its_full_pool() -> tuple[c.Core, dict]:
-    made = s.cell(c.dimension("slots", 2), c.dimension("requests", 1_000))
-    made.run(c.pool("q"), c.join("n", pool="q"), c.heartbeat("n"))
-    return made, {"pool": "q"}
-
-
-@pytest.mark.parametrize("held", [held_by_its_own_cap, held_by_its_full_pool])
-def test_whoever_its_own_cap_or_pool_held_back_comes_back_without_a_burst(held):
-    cell, own = held()
-    first = s.granted(cell, c.submitted("a", "1", **own))
-    cell.run(c.start(first), c.submitted("a", "2", **own))
-    last = s.granted(cell, c.submitted("b", "1"), c.submitted("b", "2"))
-    for n in range(100):
-        cell.run(c.start(last))
-        last = s.one(e.GrantIssued, cell.run(c.result(last), c.submitted("b", f"more {n}")))
-    assert last.tenant == "b"
-    again = s.one(e.GrantIssued, cell.run(c.result(first)))
-    lane = cell.state.config.domains["d"].lanes["interactive"]
-    assert (again.tenant, again.lift) == ("a", first.lift + 1)
-    assert lane.counters["a"].key >= lane.row.v - lane.row.cost_max_ns
 
 
 def test_a_settlement_moves_the_counter_to_the_actual_cost():

@@ -1,0 +1,112 @@
+"""What a tenant keeps that was passed over: its place in the ring, and a bounded credit."""
+
+import pytest
+
+from schemas import events as e
+from schemas.inputs import TenantBudget
+from tests.support import cells as s
+from tests.support import core as c
+from tests.support.turns import Turns
+
+# -- weighted round robin -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocked_turns", [1, 2, 3, 50])
+def test_a_head_that_does_not_fit_keeps_its_place_and_gains_no_turns(blocked_turns):
+    turns = Turns("weighted_round_robin", "211")
+    found = turns.take(blocked_turns, blocked="A") + turns.take(40)
+    assert found.startswith(("BC" * 25)[:blocked_turns] + "AA")
+    for name, others in (("B", 3), ("C", 3)):
+        assert all(len(wait) <= others for wait in found.split(name)[:-1])
+
+
+def test_a_visit_that_is_cut_short_is_over():
+    turns = Turns("weighted_round_robin", "311")
+    assert turns.take(1) == "A"
+    assert turns.take(1, blocked="A") == "B"
+    assert turns.take(8) == "CAAABCAA"
+
+
+def test_when_only_one_can_go_it_gets_every_turn():
+    turns = Turns("weighted_round_robin", "211")
+    assert turns.take(5, blocked="AC") == "BBBBB"
+
+
+# -- the virtual counter ------------------------------------------------------------------------
+
+
+def test_whoever_held_itself_back_keeps_at_most_one_largest_cost():
+    turns = Turns("virtual_counter", "12", 12, 60_000)
+    turns.take(50, held="B")
+    v = turns.lane.row.v
+    turns.take(1, blocked="A")
+    assert turns.key("B") == v - turns.cost // 2 + turns.cost // 2  # lifted, then charged
+    assert turns.lane.counter("B").row.lift == 1
+
+
+def test_whoever_the_shared_budget_held_back_is_owed_what_it_missed():
+    turns = Turns("virtual_counter", "21", 12, 60_000)
+    assert turns.take(50, blocked="A") == "B" * 50
+    found = turns.take(250)
+    assert found.startswith("A" * 97)  # where the share of both is as weighted again
+    assert abs(found.count("A") - 150 - 50) <= 1
+    assert turns.lane.counter("A").row.lift == 0
+
+
+def test_nobody_is_owed_more_than_the_shortest_window():
+    turns = Turns("virtual_counter", "21", 100_000, 1, 60_000)
+    turns.take(500, blocked="A")
+    assert turns.take(100).startswith("A" * (10 + 3) + "BAAB")  # 3 up to the next key of B
+
+
+def test_what_was_missed_is_written_off_when_a_tenant_holds_itself_back():
+    turns = Turns("virtual_counter", "11", 12, 60_000)
+    turns.take(50, blocked="A")
+    turns.take(2, held="A")
+    assert turns.take(8) == "AAABABAB"
+
+
+def test_what_was_missed_after_holding_itself_back_is_owed():
+    turns = Turns("virtual_counter", "11", 12, 60_000)
+    turns.take(50, held="A")
+    turns.take(20, blocked="A")
+    assert turns.take(24) == "A" * 23 + "B"
+
+
+def test_a_larger_cost_leaves_every_waiting_tenant_in_the_order():
+    turns = Turns("virtual_counter", "11")
+    turns.take(50, held="B")
+    turns.lane.admitted(10 * turns.cost)
+    assert {one.tenant for one in turns.lane.in_order()} == {"A", "B"}
+    assert turns.take(1) == "B"
+
+
+# -- in a cell ----------------------------------------------------------------------------------
+
+
+def held_by_its_own_cap() -> tuple[c.Core, dict]:
+    cap = TenantBudget(domain="d", dimensions=(c.dimension("slots", 1),))
+    tenants = [c.tenant("a", budgets=(cap,))]
+    return s.cell(c.dimension("slots", 2), c.dimension("requests", 1_000), tenants=tenants), {}
+
+
+def held_by_its_full_pool() -> tuple[c.Core, dict]:
+    made = s.cell(c.dimension("slots", 2), c.dimension("requests", 1_000))
+    made.run(c.pool("q"), c.join("n", pool="q"), c.heartbeat("n"))
+    return made, {"pool": "q"}
+
+
+@pytest.mark.parametrize("held", [held_by_its_own_cap, held_by_its_full_pool])
+def test_whoever_its_own_cap_or_pool_held_back_comes_back_without_a_burst(held):
+    cell, own = held()
+    first = s.granted(cell, c.submitted("a", "1", **own))
+    cell.run(c.start(first), c.submitted("a", "2", **own))
+    last = s.granted(cell, c.submitted("b", "1"), c.submitted("b", "2"))
+    for n in range(100):
+        cell.run(c.start(last))
+        last = s.one(e.GrantIssued, cell.run(c.result(last), c.submitted("b", f"more {n}")))
+    assert last.tenant == "b"
+    again = s.one(e.GrantIssued, cell.run(c.result(first)))
+    lane = cell.state.config.domains["d"].lanes["interactive"]
+    assert (again.tenant, again.lift) == ("a", first.lift + 1)
+    assert lane.counters["a"].key >= lane.row.v - lane.row.cost_max_ns
