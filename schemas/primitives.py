@@ -102,13 +102,12 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
         IndexError: the bytes end before it does.
     """
     value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
+    while (byte := data[at]) >= _MORE:
         value |= (byte & 0x7F) << shift
-        if byte < _MORE:
-            break
         shift += 7
+        at += 1
+    value |= byte << shift
+    at += 1
     if value >> 64:
         raise Malformed("Expected an integer of 64 bits")
     return (value >> 1) ^ -(value & 1), at

@@ -39,6 +39,10 @@ class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Turns that the visitor has taken in a row."""
 
 
+Place = tuple[int, int, TenantId]
+"""Effective key, ring position, and the tenant itself."""
+
+
 class Counter:
     """One tenant's counter, with the queues it has in this lane."""
 
@@ -49,6 +53,8 @@ class Counter:
         self.rank = 0
         self.queues: dict[str, Queue] = {}
         """By pool; only those in which something waits."""
+        self.indexed: Place | None = None
+        """Its one valid item in the index of its lane; all others of it are outdated."""
 
     @property
     def key(self) -> int:

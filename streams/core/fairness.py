@@ -21,7 +21,7 @@ from schemas.ids import TenantId
 from schemas.inputs import DomainConfig
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos
 
-from .counters import Counter, CounterRow, LaneRow
+from .counters import Counter, CounterRow, LaneRow, Place
 from .limits import HOLD_SHARE
 from .ring import Ring
 from .tables import Overlay, Table, pack
@@ -47,7 +47,7 @@ class Lane:
         self._key = pack(domain, lane)
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
-        self._heap: list[tuple[int, int, TenantId]] = []
+        self._heap: list[Place] = []
         self._ring = Ring(self.row)
         self._outdated = False
         """Whether credit may have grown, so that keys in the heap may be too high."""
@@ -175,30 +175,35 @@ class Lane:
             return next(order, None)
 
     def _by_key(self) -> Generator[Counter, None, None]:
-        """Smallest effective key first, ties by ring position; a plain heap with lazy keys."""
-        if self._outdated:
-            self._index()
-        passed: list[tuple[int, int, TenantId]] = []
-        seen: set[TenantId] = set()
-        heap = self._heap
+        """Smallest effective key first, ties by ring position."""
+        passed: list[Place] = []
         try:
-            while heap:
-                item = heap[0]
-                key, position, tenant = item
-                counter = self.counters[tenant]
-                if tenant in seen or not counter.queues or position != counter.row.position:
-                    heappop(heap)
-                    continue
-                effective = self._effective(counter)
-                if key != effective:
-                    heapreplace(heap, (effective, position, tenant))
-                else:
-                    yield counter
-                    seen.add(tenant)
-                    passed.append(heappop(heap))  # another is wanted; this one stands aside
+            while (counter := self._head()) is not None:
+                yield counter
+                passed.append(heappop(self._heap))  # another is wanted; this one stands aside
         finally:
             for item in passed:
-                heappush(heap, item)
+                heappush(self._heap, item)
+
+    def _head(self) -> Counter | None:
+        """The smallest effective key; a plain heap with lazy keys, of which outdated ones go."""
+        if self._outdated:
+            self._index()
+        heap = self._heap
+        while heap:
+            first = heap[0]
+            counter = self.counters[first[2]]
+            if first is not counter.indexed:
+                heappop(heap)
+            elif not counter.queues:
+                counter.indexed = None
+                heappop(heap)
+            elif first[0] != self._effective(counter):
+                counter.indexed = self._place(counter)
+                heapreplace(heap, counter.indexed)
+            else:
+                return counter
+        return None
 
     def _take_turn(self, counter: Counter) -> None:
         match self.policy:
@@ -213,7 +218,7 @@ class Lane:
 
     def _passed_over(self, counter: Counter) -> list[Counter]:
         """Who comes before this one by key."""
-        if self._heap[0] == self._place(counter) and not self._outdated:
+        if self._head() is counter:
             return []
         with closing(self._by_key()) as by_key:
             return list(takewhile(lambda other: other is not counter, by_key))
@@ -247,16 +252,19 @@ class Lane:
     def _moved(self, counter: Counter) -> None:
         self._put(counter)
         if counter.queues:
-            heappush(self._heap, self._place(counter))
+            counter.indexed = self._place(counter)
+            heappush(self._heap, counter.indexed)
             if len(self._heap) > 4 * len(self._ring) + 64:
                 self._index()
 
-    def _place(self, counter: Counter) -> tuple[int, int, TenantId]:
+    def _place(self, counter: Counter) -> Place:
         return self._effective(counter), counter.row.position, counter.tenant
 
     def _index(self) -> None:
         self._outdated = False
-        self._heap = sorted(map(self._place, self._ring))
+        for counter in self._ring:
+            counter.indexed = self._place(counter)
+        self._heap = sorted(counter.indexed for counter in self._ring if counter.indexed)
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)

@@ -172,12 +172,12 @@ class Overlay:
 
     def drain(self) -> list[Image]:
         """The images of all changed rows, in table and key order; the overlay is empty then."""
-        encode = self._encode
-        images = [
-            Image(table, key, None if row is None else encode(row))
-            for (table, key), row in sorted(self._changed.items(), key=lambda item: item[0])
-        ]
-        self._changed.clear()
+        encode, changed = self._encode, self._changed
+        images = []
+        for place in sorted(changed):
+            row = changed[place]
+            images.append(Image(*place, None if row is None else encode(row)))
+        changed.clear()
         self._read.clear()
         return images
 
