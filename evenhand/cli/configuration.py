@@ -28,6 +28,7 @@ from evenhand._words import inputs
 
 Proposals = list[inputs.ConfigProposed]
 
+
 class _By(TypedDict):
     author: str
     reason: str

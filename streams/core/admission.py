@@ -227,9 +227,9 @@ def admitted(state: State, event: OperationAdmitted) -> None:
         member=event.member,
     )
     state.wait(event.operation, row)
-    lane, counter = state.counted(row)
     domain = state.config.domains[event.domain]
-    hold_ms = counter.row.hold_ms or domain.config.hold_initial_ms
+    lane = state.lane(event.domain, event.lane)
+    hold_ms = lane.counter(event.tenant).row.hold_ms or domain.config.hold_initial_ms
     cost = call_cost(Tokens(event.prompt_tokens + event.output_tokens_max))
     lane.admitted(cost_ns(domain.dimensions(), cost, hold_ms=hold_ms))
 

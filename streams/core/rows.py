@@ -73,7 +73,7 @@ def cancel_key(operation: OperationId, tenant: TenantId) -> bytes:
     return operation + pack(tenant)
 
 
-KINDS: dict[Table, Any] = {
+KINDS: dict[int, Any] = {
     Table.CELL: CellRow,
     Table.TAKEN: int,
     Table.CONFIG: ConfigRow,

@@ -64,8 +64,9 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
         return _second(state, evidence, _short(state, asked.result_ref))
     attempt, row = state.attempts[asked.operation], state.operation(asked.operation)
     assert row is not None
+    name = named(asked)
     recorded = ResultRecorded(
-        **named(asked),
+        **name,
         outcome=asked.outcome,
         late=state.now_ms >= row.deadline_ms,
         prompt_tokens=prompt_tokens,
@@ -74,12 +75,12 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
         error=_short(state, asked.error),
     )
     if asked.outcome == NOT_SENT:
-        released = ReservationReleased(**named(asked), reason=NOT_SENT)
+        released = ReservationReleased(**name, reason=NOT_SENT)
         events = [recorded, released, *_after_return(state, asked.operation, row, not_sent=1)]
     else:
         used = _used(attempt, prompt_tokens, output_tokens)
         events = [
-            *observe(state, attempt, named(asked), asked.send_delay_ms),
+            *observe(state, attempt, name, asked.send_delay_ms),
             recorded,
             _settled(state, asked.operation, attempt, used),
         ]

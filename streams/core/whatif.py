@@ -26,7 +26,7 @@ from schemas.units import Millis
 from .decider import Decided, evolve, step
 from .outcomes import Header, Source, Taken
 from .state import State
-from .tables import Image, Table
+from .tables import TABLES, Image
 
 TAIL_STEP_MS = Millis(10)
 """Distance of the entries that follow the recorded ones until nothing waits any more."""
@@ -62,15 +62,15 @@ class MemoryRows:
     """Rows of one run, gone after it."""
 
     def __init__(self) -> None:
-        self._values: dict[tuple[Table, bytes], bytes] = {}
-        self._keys: dict[Table, list[bytes]] = {table: [] for table in Table}
+        self._values: dict[tuple[int, bytes], bytes] = {}
+        self._keys: dict[int, list[bytes]] = {table: [] for table in TABLES}
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
+    def get(self, table: int, key: bytes) -> bytes | None:
         """The row, or None."""
         return self._values.get((table, key))
 
     def scan(
-        self, table: Table, first: bytes, end: bytes, limit: int
+        self, table: int, first: bytes, end: bytes, limit: int
     ) -> Sequence[tuple[bytes, bytes]]:
         """At most `limit` rows with `first <= key < end`, in key order."""
         keys = self._keys[table]

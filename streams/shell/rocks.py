@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, ReadOptions, WriteBatch
 
-from streams.core.tables import Image, Table
+from streams.core.tables import TABLES, Image
 from streams.shell.tables import Applied, WrongStore
 
 MEMTABLE_BYTES = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ so that a scan from the head of a queue does not walk over its past."""
 
 _APPLIED = b"\xff"
 """Beyond every table's number."""
-_NUMBERS = tuple(bytes((table,)) for table in Table)
+_NUMBERS = tuple(bytes((table,)) for table in TABLES)
 
 Rows = Iterator[tuple[bytes, bytes]]
 
@@ -58,13 +58,13 @@ class RocksTables:
             self.close()
             raise WrongStore(f"Expected the applied position in {path}, but {error}") from error
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
+    def get(self, table: int, key: bytes) -> bytes | None:
         """The row, or None."""
         value: bytes | None = self._db.get(_NUMBERS[table] + key)
         return value
 
     def scan(
-        self, table: Table, first: bytes, end: bytes, limit: int
+        self, table: int, first: bytes, end: bytes, limit: int
     ) -> Sequence[tuple[bytes, bytes]]:
         """At most `limit` rows with `first <= key < end`, in key order."""
         number = _NUMBERS[table]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from schemas.ids import OwnerId, StateHash
 from schemas.journal import Head
-from streams.core.tables import Image, Table
+from streams.core.tables import TABLES, Table
 from streams.shell.tables import Applied, TableStore
 
 
@@ -37,14 +37,14 @@ class TablesContract:
         self, reopen: Callable[[], TableStore]
     ) -> None:
         store = reopen()
-        store.write([Image(Table.CELL, b"", b"one"), Image(Table.POOL, b"p", b"two")], applied(7))
+        store.write([(Table.CELL, b"", b"one"), (Table.POOL, b"p", b"two")], applied(7))
         _check(store)
         _check(reopen())
 
     def test_later_images_replace_and_none_deletes(self, reopen: Callable[[], TableStore]) -> None:
         store = reopen()
-        store.write([Image(Table.POOL, b"a", b"1"), Image(Table.POOL, b"b", b"1")], applied(0))
-        store.write([Image(Table.POOL, b"a", b"2"), Image(Table.POOL, b"b", None)], applied(1))
+        store.write([(Table.POOL, b"a", b"1"), (Table.POOL, b"b", b"1")], applied(0))
+        store.write([(Table.POOL, b"a", b"2"), (Table.POOL, b"b", None)], applied(1))
         assert list(reopen().scan(Table.POOL, b"", b"\xff", 10)) == [(b"a", b"2")]
 
     def test_a_scan_is_ordered_half_open_limited_and_within_its_table(
@@ -52,8 +52,8 @@ class TablesContract:
     ) -> None:
         store = reopen()
         keys = [bytes((n,)) for n in (9, 3, 0, 255, 4, 200)]
-        around = [Image(Table.QUEUE, b"\x00", b"q"), Image(Table.TENANT, b"\x00", b"t")]
-        store.write([*(Image(Table.TIMER, key, key) for key in keys), *around], applied(0))
+        around = [(Table.QUEUE, b"\x00", b"q"), (Table.TENANT, b"\x00", b"t")]
+        store.write([*((Table.TIMER, key, key) for key in keys), *around], applied(0))
         assert [k for k, _ in store.scan(Table.TIMER, b"", b"\xff\xff", 10)] == sorted(keys)
         assert [k for k, _ in store.scan(Table.TIMER, b"\x03", b"\x09", 10)] == [b"\x03", b"\x04"]
         assert [k for k, _ in store.scan(Table.TIMER, b"", b"\xff\xff", 2)] == [b"\x00", b"\x03"]
@@ -61,18 +61,18 @@ class TablesContract:
 
     def test_tables_do_not_share_keys(self, reopen: Callable[[], TableStore]) -> None:
         store = reopen()
-        store.write([Image(table, b"k", bytes((table,))) for table in Table], applied(0))
-        for table in Table:
+        store.write([(table, b"k", bytes((table,))) for table in TABLES], applied(0))
+        for table in TABLES:
             assert store.get(table, b"k") == bytes((table,))
             assert list(store.scan(table, b"", b"\xff", 5)) == [(b"k", bytes((table,)))]
 
     def test_a_cleared_store_is_new(self, reopen: Callable[[], TableStore]) -> None:
         store = reopen()
-        store.write([Image(Table.CELL, b"", b"one")], applied(3))
+        store.write([(Table.CELL, b"", b"one")], applied(3))
         store.clear()
         assert store.applied() is None
         assert store.get(Table.CELL, b"") is None
-        store.write([Image(Table.CELL, b"", b"two")], applied(0))
+        store.write([(Table.CELL, b"", b"two")], applied(0))
         assert reopen().get(Table.CELL, b"") == b"two"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.tables import Image, Table
+from streams.core.tables import Table
 from streams.shell.rocks import RocksTables
 from streams.shell.tables import TableStore, WrongStore
 from tests.contract.tables_contract import TablesContract, applied
@@ -35,7 +35,7 @@ class TestRocksTables(TablesContract):
 
     def test_closing_frees_the_lock_also_after_scans(self, tmp_path: Path) -> None:
         store = RocksTables(tmp_path)
-        store.write([Image(Table.TIMER, bytes((n,)), b"x") for n in range(50)], applied(0))
+        store.write([(Table.TIMER, bytes((n,)), b"x") for n in range(50)], applied(0))
         rows = store.scan(Table.TIMER, b"", b"\xff", 3)
         store.close()
         again = RocksTables(tmp_path)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from streams.core.tables import Image, Table
+from streams.core.tables import Image
 from streams.shell.tables import Applied
 from tests.simulation.faults import Faults
 from tests.support.core import MemoryRows
@@ -29,7 +29,7 @@ class Disk:
         self._locked = False
 
     def write(self, images: Sequence[Image], applied: Applied) -> None:
-        before = [Image(i.table, i.key, self.rows.get(i.table, i.key)) for i in images]
+        before = [(table, key, self.rows.get(table, key)) for table, key, _ in images]
         self._undo = [*self._undo, (before, self.applied)][-KEPT_MAX:]
         self.rows.write(images)
         self.applied = applied
@@ -61,11 +61,11 @@ class SimulatedTables:
         disk.lock()
         self._disk, self._point, self._believed = disk, point, believed
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
+    def get(self, table: int, key: bytes) -> bytes | None:
         return self._disk.rows.get(table, key)
 
     def scan(
-        self, table: Table, first: bytes, end: bytes, limit: int
+        self, table: int, first: bytes, end: bytes, limit: int
     ) -> Sequence[tuple[bytes, bytes]]:
         return self._disk.rows.scan(table, first, end, limit)
 

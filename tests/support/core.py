@@ -14,7 +14,7 @@ from schemas.topics import INPUT_TOPICS, TOPICS
 from streams.core.decider import Decided, evolve, genesis, step
 from streams.core.outcomes import Source, Taken
 from streams.core.state import State
-from streams.core.tables import Image, Table
+from streams.core.tables import TABLES, Image
 
 TOPIC_OF = {kind: INPUT_TOPICS.index(t) for t in INPUT_TOPICS for kind in TOPICS[t].holds}
 
@@ -23,16 +23,16 @@ class MemoryRows:
     """Rows in memory; counts what is read, so that tests can assert that nothing is scanned."""
 
     def __init__(self) -> None:
-        self.values: dict[tuple[Table, bytes], bytes] = {}
-        self._keys: dict[Table, list[bytes]] = {table: [] for table in Table}
+        self.values: dict[tuple[int, bytes], bytes] = {}
+        self._keys: dict[int, list[bytes]] = {table: [] for table in TABLES}
         self.steps = 0
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
+    def get(self, table: int, key: bytes) -> bytes | None:
         self.steps += 1
         return self.values.get((table, key))
 
     def scan(
-        self, table: Table, first: bytes, end: bytes, limit: int
+        self, table: int, first: bytes, end: bytes, limit: int
     ) -> Sequence[tuple[bytes, bytes]]:
         keys = self._keys[table]
         start = bisect_left(keys, first)

@@ -14,7 +14,7 @@ from typing import NoReturn
 from schemas.codec import decode
 from schemas.entry import Entry
 from schemas.events import GrantIssued
-from streams.core.tables import Image, Table
+from streams.core.tables import Image
 from streams.shell.journal import Journal, Landing, Reader, Writer
 from streams.shell.kafka.admin import CellTopics, KafkaAdmin
 from streams.shell.outbox import Outbox, Outgoing
@@ -101,11 +101,11 @@ class TrappedTables:
     def __init__(self, inner: TableStore, trap: Trap) -> None:
         self._inner, self._trap = inner, trap
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
+    def get(self, table: int, key: bytes) -> bytes | None:
         return self._inner.get(table, key)
 
     def scan(
-        self, table: Table, first: bytes, end: bytes, limit: int
+        self, table: int, first: bytes, end: bytes, limit: int
     ) -> Sequence[tuple[bytes, bytes]]:
         return self._inner.scan(table, first, end, limit)
 

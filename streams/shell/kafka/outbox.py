@@ -15,6 +15,7 @@ BUFFER_TRIES = 100
 BUFFER_WAIT_S = 0.01
 """The loop bounds the lag far below the client's buffer; should it fill, a second is allowed."""
 
+
 def _is_late(record: Outgoing) -> bool:
     return record.topic is not Topic.DELIVERIES
 
