@@ -51,7 +51,7 @@ def run_api(settings: ApiSettings) -> int:
         keys = Keys(settings.keys_path)
         views = live_views(settings, halted=halted)
     except (KeysMissing, FollowerHalted, ValueError) as error:
-        _log.error("not started: %s", error)
+        _log.error("not started: %s: %s", type(error).__name__, error)
         return 1
     sender = KafkaSender(bootstrap=settings.bootstrap, prefix=settings.prefix, cell=settings.cell)
     try:

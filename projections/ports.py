@@ -22,6 +22,10 @@ class JournalTrimmed(FollowerHalted):
     """A record that is needed is gone; views folded from the rest would be wrong."""
 
 
+class ViewsInUse(FollowerHalted):
+    """Another process has the folder open. Nothing was read: each needs a folder of its own."""
+
+
 class EntryUnreadable(FollowerHalted):
     """A newer program writes this journal. Update this one; skipping would be silently wrong."""
 

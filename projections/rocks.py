@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, ReadOptions, WriteBatch
 
-from .ports import Mark, Snapshot
+from .ports import Mark, Snapshot, ViewsInUse
 
 MEMTABLE_BYTES = 4 * 1024 * 1024
 CACHE_BYTES = 32 * 1024 * 1024
@@ -19,6 +19,8 @@ that a scan from the head of a queue does not walk over its past."""
 
 _MARK = b"\xff"
 """Beyond every projection's number."""
+_HELD = ("While lock file", "lock hold by")
+"""How RocksDB says that another process, or this one, has the folder; as a bare Exception."""
 _ABSENT = "key not found"
 """All that rocksdict says of a missing key in a snapshot, as a bare Exception."""
 
@@ -58,11 +60,12 @@ class RocksViews:
         """Open, and create what is missing.
 
         Raises:
-            Exception: another process has it open, or the disk failed (rocksdict's own error).
+            ViewsInUse: another process has it open.
+            Exception: the disk failed (rocksdict's own error).
         """
         path.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._db = Rdict(str(path), _options())
+        self._db = _opened(str(path))
 
     def get(self, key: bytes) -> bytes | None:
         """The row, or None."""
@@ -97,11 +100,23 @@ class RocksViews:
         """Forget everything, by beginning with an empty directory."""
         self._db.close()
         Rdict.destroy(str(self._path), Options(raw_mode=True))
-        self._db = Rdict(str(self._path), _options())
+        self._db = _opened(str(self._path))
 
     def close(self) -> None:
         """Free every handle and the lock."""
         self._db.close()
+
+
+def _opened(path: str) -> Rdict:
+    try:
+        return Rdict(path, _options())
+    except Exception as error:
+        if not any(held in str(error) for held in _HELD):
+            raise
+        raise ViewsInUse(
+            f"Expected {path} for this process alone, but another one has it open; "
+            "give each process an EVENHAND_DATA_DIR of its own"
+        ) from error
 
 
 def _options() -> Options:

@@ -14,6 +14,7 @@ def live_views(settings: FollowerSettings, *, halted: Callable[[], None]) -> Liv
     Raises:
         JournalReplaced: the views on disk are of another journal.
         JournalMissing: there is no such topic, or no broker.
+        ViewsInUse: another process has the views open.
     """
     entries = KafkaEntries(bootstrap=settings.bootstrap, topic=settings.journal)
     store = RocksViews(settings.views_path)

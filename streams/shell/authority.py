@@ -20,7 +20,7 @@ from streams.shell.journal import JournalError
 from streams.shell.ports import Ports
 from streams.shell.restore import Fold, Restore
 from streams.shell.standby import Standby
-from streams.shell.tables import WrongStore
+from streams.shell.tables import TablesInUse, WrongStore
 from streams.shell.takeover import Claim, Outcome
 
 
@@ -46,7 +46,7 @@ LEGAL: dict[Role, frozenset[Role]] = {
 }
 """Which role may follow which."""
 
-HALTS = (JournalError, InputTrimmed, WrongStore)
+HALTS = (JournalError, InputTrimmed, TablesInUse, WrongStore)
 """A broken world: nothing that this process does would mend it."""
 
 
@@ -74,7 +74,7 @@ class Authority:
         """Go on by one short step of the present role.
 
         Raises:
-            JournalError, InputTrimmed, WrongStore: HALTED. An operator must look.
+            JournalError, InputTrimmed, TablesInUse, WrongStore: HALTED. An operator must look.
         """
         try:
             match self.role:

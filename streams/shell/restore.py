@@ -185,7 +185,8 @@ class Restore:
         caller's, also when the journal is still empty.
 
         Raises:
-            WrongStore, JournalRecreated, JournalTrimmed, StateDiffers, FutureEntry: stop.
+            TablesInUse, WrongStore: stop.
+            JournalRecreated, JournalTrimmed, StateDiffers, FutureEntry: stop.
         """
         if self.fold is None or self.reader is None:
             return self._open()

@@ -15,7 +15,7 @@ import msgspec
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, ReadOptions, WriteBatch
 
 from streams.core.tables import TABLES, Image
-from streams.shell.tables import Applied, WrongStore
+from streams.shell.tables import Applied, TablesInUse, WrongStore
 
 MEMTABLE_BYTES = 4 * 1024 * 1024
 """With 64 MiB the same rows need three times the memory and are no faster to write."""
@@ -28,6 +28,8 @@ DELETES_WINDOW, DELETES_IN_WINDOW = 512, 256
 """Queues and timers are written once and deleted once: a file half full of deletions is compacted,
 so that a scan from the head of a queue does not walk over its past."""
 
+_HELD = ("While lock file", "lock hold by")
+"""How RocksDB says that another process, or this one, has the folder; as a bare Exception."""
 _APPLIED = b"\xff"
 """Beyond every table's number."""
 _NUMBERS = tuple(bytes((table,)) for table in TABLES)
@@ -45,12 +47,13 @@ class RocksTables:
         """Open, and create what is missing.
 
         Raises:
+            TablesInUse: another process has it open.
             WrongStore: `path` holds rows written by another form of this class.
-            Exception: another process has it open, or the disk failed (rocksdict's own error).
+            Exception: the disk failed (rocksdict's own error).
         """
         path.mkdir(parents=True, exist_ok=True)
         self._path = str(path)
-        self._db = Rdict(self._path, _options())
+        self._db = _opened(self._path)
         stored = self._db.get(_APPLIED)
         try:
             self._applied = None if stored is None else _decode_applied(stored)
@@ -93,12 +96,24 @@ class RocksTables:
         """Forget all rows and `applied`; what follows is a fold from the journal's start."""
         self._db.close()
         Rdict.destroy(self._path)
-        self._db = Rdict(self._path, _options())
+        self._db = _opened(self._path)
         self._applied = None
 
     def close(self) -> None:
         """Free every handle and the lock."""
         self._db.close()
+
+
+def _opened(path: str) -> Rdict:
+    try:
+        return Rdict(path, _options())
+    except Exception as error:
+        if not any(held in str(error) for held in _HELD):
+            raise
+        raise TablesInUse(
+            f"Expected {path} for this process alone, but another one has it open; "
+            "give each process an EVENHAND_DATA_DIR of its own"
+        ) from error
 
 
 def _options() -> Options:

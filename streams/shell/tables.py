@@ -12,6 +12,10 @@ class WrongStore(Exception):
     """The store was folded from another journal. Stop with an alert; deleting it is always safe."""
 
 
+class TablesInUse(Exception):
+    """Another process has the folder open. Stop with an alert: each needs a folder of its own."""
+
+
 class Applied(NamedTuple):
     """How far the store is: which journal, the last folded entry and the hash after it."""
 

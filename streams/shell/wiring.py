@@ -13,9 +13,8 @@ from schemas.ids import OwnerId
 from schemas.inputs import TopicIdentity
 from schemas.topics import INPUT_TOPICS, Topic
 from streams.shell import genesis
-from streams.shell.authority import Authority
+from streams.shell.authority import HALTS, Authority
 from streams.shell.clock import SystemMonotonic
-from streams.shell.inputs import InputTrimmed
 from streams.shell.journal import AppendFailed, Journal, JournalError
 from streams.shell.kafka.admin import CellTopics, ClusterSilent, Described, KafkaAdmin, TopicsDiffer
 from streams.shell.kafka.inputs import KafkaInputs
@@ -24,7 +23,6 @@ from streams.shell.kafka.outbox import KafkaOutbox
 from streams.shell.ports import Ports
 from streams.shell.rocks import RocksTables
 from streams.shell.settings import Settings
-from streams.shell.tables import WrongStore
 from streams.shell.telemetry import Telemetry, configure_logging
 from streams.shell.watch import Watch
 
@@ -96,7 +94,7 @@ def run_scheduler(settings: Settings) -> int:
             return STOPPED
         try:
             run(build_ports(settings, admin, topics, found, telemetry), stop)
-        except (JournalError, InputTrimmed, WrongStore):
+        except HALTS:
             return HALTED  # the authority has told whoever watches
     return STOPPED
 
@@ -105,7 +103,7 @@ def run(ports: Ports, stop: threading.Event) -> None:
     """Step one authority until `stop` is set; what it holds is let go in any case.
 
     Raises:
-        JournalError, InputTrimmed, WrongStore: halted.
+        JournalError, InputTrimmed, TablesInUse, WrongStore: halted.
     """
     authority = Authority(ports)
     try:

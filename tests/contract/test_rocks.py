@@ -7,7 +7,7 @@ import pytest
 
 from streams.core.tables import Table
 from streams.shell.rocks import RocksTables
-from streams.shell.tables import TableStore, WrongStore
+from streams.shell.tables import TablesInUse, TableStore, WrongStore
 from tests.contract.tables_contract import TablesContract, applied
 
 
@@ -28,7 +28,7 @@ class TestRocksTables(TablesContract):
 
     def test_a_second_opener_is_refused_while_the_first_lives(self, tmp_path: Path) -> None:
         first = RocksTables(tmp_path)
-        with pytest.raises(Exception, match="lock"):
+        with pytest.raises(TablesInUse, match="EVENHAND_DATA_DIR"):
             RocksTables(tmp_path)
         first.close()
         RocksTables(tmp_path).close()

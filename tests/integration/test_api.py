@@ -205,6 +205,19 @@ def test_what_was_acknowledged_is_there_after_a_kill(cell: Cell) -> None:
     assert cell.ask("GET", location).json()["state"] == "waiting"
 
 
+def test_a_second_api_on_the_same_disk_says_so_and_leaves_the_first_alone(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cell.start_api()
+    second = cell.start("api", EVENHAND_API_PORT="0")
+    assert second.wait(STOP_S) == 1
+    said = capfd.readouterr().err
+    assert "not started: ViewsInUse: Expected" in said
+    assert "EVENHAND_DATA_DIR" in said
+    assert "Traceback" not in said
+    assert cell.ask("GET", "/v1/tenants").status_code == 200
+
+
 def test_the_api_stops_when_it_is_asked_to(cell: Cell) -> None:
     api = cell.start_api()
     assert cell.stop(api) == 0

@@ -84,6 +84,19 @@ def test_a_deleted_disk_is_folded_again_and_a_foreign_one_stops_the_scheduler(
     assert rig.judged().reservations["settled"] == 6
 
 
+def test_a_second_scheduler_on_the_same_disk_says_so_and_leaves_the_first_alone(rig: Rig) -> None:
+    owner = rig.scheduler("a")
+    rig.configure()
+    second = rig.scheduler("a")
+    rig.until_halted(second, "TablesInUse: Expected")
+    assert "EVENHAND_DATA_DIR" in second.tail()
+    assert "Traceback" not in second.tail()
+    worker = Worker(rig.log)
+    rig.submit(3)
+    rig.until_settled(3, worker)
+    assert owner.alive
+
+
 def test_strangers_in_the_journal_are_noise_to_every_reader(rig: Rig) -> None:
     owner = rig.scheduler("a")
     rig.configure()
