@@ -4,6 +4,7 @@ import sys
 
 from .follower import Follower, digests
 from .kafka import KafkaEntries
+from .ports import FollowerHalted
 from .rocks import RocksViews
 from .settings import FollowerSettings
 
@@ -13,6 +14,14 @@ READ_WAIT_MS = 1_000
 def main() -> int:
     """Fold until the end that was seen at start; equal digests mean equal views (R131)."""
     settings = FollowerSettings()
+    try:
+        return _fold(settings)
+    except FollowerHalted as error:
+        sys.stderr.write(f"halted: {type(error).__name__}: {error}\n")
+        return 1
+
+
+def _fold(settings: FollowerSettings) -> int:
     entries = KafkaEntries(bootstrap=settings.bootstrap, topic=settings.journal)
     store = RocksViews(settings.views_path)
     try:

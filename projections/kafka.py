@@ -79,7 +79,10 @@ class KafkaEntries:
         error = message.error()
         if error is not None:
             if error.code() in _GONE:
-                raise JournalTrimmed(f"{self._topic}: {error.str()}")
+                raise JournalTrimmed(
+                    f"Expected the next record of {self._topic}, but its offset is gone: "
+                    "the topic was trimmed, or deleted and made again"
+                )
             return None  # a broker that is away; the client goes on by itself
         offset, value = message.offset(), message.value()
         assert offset is not None, "Expected a consumed record to have an offset"

@@ -9,7 +9,7 @@ from schemas.ids import CellId
 
 from .arrivals import Arrivals
 from .follower import Follower
-from .ports import Entries, ViewStore
+from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
 from .reflected import Progress, Wanted
 
@@ -52,10 +52,16 @@ class LiveViews:
                 if self._end is None:
                     self._end = self._entries.end()
                 self._follower.step(IDLE_WAIT_MS)
+        except FollowerHalted as error:
+            _log.error("halted: %s: %s", type(error).__name__, error)
+            self._fail(error)
         except Exception as error:  # noqa: BLE001  # stale answers must not look healthy
-            _log.exception("the follower halted")
-            self._failure = f"{type(error).__name__}: {error}"
-            self._halted()
+            _log.exception("halted by a fault of this program")
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = f"{type(error).__name__}: {error}"
+        self._halted()
 
     def ask(self) -> Queries:
         """Answers that all reflect one position."""

@@ -56,6 +56,7 @@ def tail(
     from evenhand.cli.entries import line, line_json  # noqa: PLC0415 - light start
     from evenhand.cli.replayed import journal_of  # noqa: PLC0415
     from projections.accepted import Judged, judged  # noqa: PLC0415
+    from projections.ports import FollowerHalted  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
     settings = Settings()
@@ -65,11 +66,14 @@ def tail(
         if end is None:
             leave(Exit.TRY_LATER, f"Expected an answer about the journal of cell {settings.cell}")
         newest: deque[Judged] = deque(maxlen=TAIL_RECORDS)
-        for record in judged(entries, end=None if follow else end):
-            if from_ is None and record.offset < end:
-                newest.append(record)
-                due = list(newest) if record.offset == end - 1 else []
-            else:
-                due = [record] if record.offset >= (from_ or 0) else []
-            for each in due:
-                typer.echo(shown(settings.cell, each))
+        try:
+            for record in judged(entries, end=None if follow else end):
+                if from_ is None and record.offset < end:
+                    newest.append(record)
+                    due = list(newest) if record.offset == end - 1 else []
+                else:
+                    due = [record] if record.offset >= (from_ or 0) else []
+                for each in due:
+                    typer.echo(shown(settings.cell, each))
+        except FollowerHalted as error:
+            leave(Exit.ERROR, str(error))

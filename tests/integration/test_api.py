@@ -16,7 +16,7 @@ import pytest
 from api.auth import add_key
 from schemas.bodies import Role
 from schemas.codec import decode
-from schemas.topics import Topic
+from schemas.topics import TOPICS, Topic
 from streams.shell.settings import Settings
 from tests.support.door import SUBMIT
 from tests.support.kafka import Log, until
@@ -216,6 +216,22 @@ def test_a_second_api_on_the_same_disk_says_so_and_leaves_the_first_alone(
     assert "EVENHAND_DATA_DIR" in said
     assert "Traceback" not in said
     assert cell.ask("GET", "/v1/tenants").status_code == 200
+
+
+def test_a_recreated_journal_stops_the_api_and_keeps_it_from_starting_again(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api = cell.start_api()
+    journal = cell.log.name(Topic.JOURNAL)
+    cell.log.delete(journal)
+    cell.log.create(journal, TOPICS[Topic.JOURNAL].all_settings)
+    assert api.wait(STOP_S) == 1
+    assert "halted: JournalTrimmed: Expected" in (said := capfd.readouterr().err)
+    assert "Traceback" not in said
+    again = cell.start("api")
+    assert again.wait(STOP_S) == 1
+    assert "not started: JournalReplaced: Expected" in (said := capfd.readouterr().err)
+    assert "Traceback" not in said
 
 
 def test_the_api_stops_when_it_is_asked_to(cell: Cell) -> None:

@@ -100,3 +100,27 @@ def test_rebuilding_gives_the_same_digests(begun: Settings, log: Log, tmp_path: 
     ]
     assert printed[0] == printed[1] == printed[2]
     assert printed[0].startswith("position main:1:0:0\n")
+
+
+@pytest.mark.parametrize("command", [["projections"], ["evenhand", "journal", "tail"]])
+def test_every_reader_says_in_a_sentence_that_the_journal_was_trimmed(
+    begun: Settings, log: Log, tmp_path: Path, command: list[str]
+) -> None:
+    log.send(Topic.JOURNAL, key="", raw=b"noise", partition=0)
+    log.trim(Topic.JOURNAL, 0, before=1)
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        env={
+            **os.environ,
+            "EVENHAND_BOOTSTRAP": begun.bootstrap,
+            "EVENHAND_PREFIX": begun.prefix,
+            "EVENHAND_DATA_DIR": str(tmp_path),
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "its offset is gone" in done.stderr
+    assert "Traceback" not in done.stderr
