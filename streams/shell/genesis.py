@@ -115,8 +115,14 @@ def began(journal: Journal, *, topics: Sequence[TopicIdentity], generation: int 
     if generation is not None and entry.generation != generation:
         raise CellDiffers(f"Expected generation {generation}, but it is {entry.generation}")
     event = decode(entry.events[0].body)
-    if not isinstance(event, CellBegan) or event.topics != tuple(topics):
-        raise CellDiffers("Expected the topics that the cell began with, but ids or counts differ")
+    if not isinstance(event, CellBegan):
+        raise CellDiffers("Expected a cell's first entry at 0, but it tells of no beginning")
+    if event.topics != tuple(topics):
+        others = {topic.name for topic in {*event.topics} ^ {*topics}}
+        raise CellDiffers(
+            "Expected the topics that the cell began with, "
+            f"but these are missing or were made again: {', '.join(sorted(others))}"
+        )
     return True
 
 

@@ -36,6 +36,8 @@ STOPPED, HALTED = 0, 1
 def apply_topics(settings: Settings, generation: int = 1) -> bool:
     """Create the cell's topics as declared and begin the cell; harmless when repeated.
 
+    Looks first: of a cell that has begun, nothing is created again.
+
     Args:
         settings: which cluster and cell, with how many partitions and copies.
         generation: higher than before only when all topics were recreated on purpose.
@@ -49,6 +51,8 @@ def apply_topics(settings: Settings, generation: int = 1) -> bool:
     """
     admin = KafkaAdmin(settings.bootstrap)
     topics = CellTopics(admin, settings.prefix, settings.cell)
+    journal = _journal(settings, admin, topics)
+    _look_first(journal, topics, generation)
     topics.create(settings.partitions, settings.replication)
     found = topics.check()
     if found is None:
@@ -59,7 +63,7 @@ def apply_topics(settings: Settings, generation: int = 1) -> bool:
     ).writer()
     try:
         return genesis.begin(
-            _journal(settings, admin, topics),
+            journal,
             pulse,
             cell=settings.cell,
             topics=identities(topics, found),
@@ -141,11 +145,30 @@ def build_ports(
 
 
 def identities(topics: CellTopics, found: Mapping[Topic, Described]) -> tuple[TopicIdentity, ...]:
-    """The cell's topics as its first entry records them."""
+    """Those of the cell's topics that exist, as its first entry records them."""
     return tuple(
         TopicIdentity(name=name, id=found[topic].id, partitions=found[topic].partitions)
         for topic, name in topics.names.items()
+        if topic in found
     )
+
+
+def _look_first(journal: Journal, topics: CellTopics, generation: int) -> None:
+    """Refuse, before anything is created, to mend a cell that has begun and lacks a part.
+
+    A journal that is gone records nothing; then `capacity` tells, which begins with the cell.
+    """
+    found = topics.found()
+    exists = Topic.JOURNAL in found
+    known = identities(topics, found)
+    if exists and genesis.began(journal, topics=known, generation=generation):
+        return
+    told = found.get(Topic.CAPACITY)
+    if told is not None and topics.was_written(Topic.CAPACITY, told.partitions):
+        raise genesis.CellDiffers(
+            f"Expected the journal that {topics.names[Topic.CAPACITY]} tells of, but it is "
+            "missing or empty; delete all topics of the cell before it begins anew"
+        )
 
 
 def _journal(settings: Settings, admin: KafkaAdmin, topics: CellTopics) -> KafkaJournal:

@@ -110,10 +110,44 @@ def test_beginning_a_cell_twice_checks_it_and_changes_nothing(rig: Rig, begun: S
 def test_another_beginning_of_a_cell_is_refused(begun: Settings, log: Log) -> None:
     with pytest.raises(CellDiffers, match="generation"):
         apply_topics(begun, generation=2)
-    log.delete(log.name(Topic.GRANTS))
-    with pytest.raises(CellDiffers, match="topics"):
+    assert len(log.read(Topic.JOURNAL)) == 1
+
+
+def test_of_a_begun_cell_no_topic_is_created_again(begun: Settings, log: Log) -> None:
+    grants = log.name(Topic.GRANTS)
+    log.delete(grants)
+    for _ in range(2):
+        with pytest.raises(CellDiffers, match=f"topics .* missing or were made again: {grants}$"):
+            apply_topics(begun)
+    assert not log.exists(grants)
+    log.create(grants, TOPICS[Topic.GRANTS].all_settings)
+    with pytest.raises(CellDiffers, match=f"made again: {grants}$"):
         apply_topics(begun)
     assert len(log.read(Topic.JOURNAL)) == 1
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_cell_that_lost_its_journal_is_not_begun_over_what_it_told(
+    rig: Rig, begun: Settings, log: Log, *, made_again: bool
+) -> None:
+    owner = rig.scheduler()
+    rig.configure()
+    owner.terminate()
+    journal = log.name(Topic.JOURNAL)
+    log.delete(journal)
+    if made_again:
+        log.create(journal, TOPICS[Topic.JOURNAL].all_settings)
+    with pytest.raises(CellDiffers, match="delete all topics"):
+        apply_topics(begun)
+    assert log.exists(journal) == made_again
+    log.delete(*(log.name(topic) for topic in Topic if made_again or topic != Topic.JOURNAL))
+    assert apply_topics(begun, generation=2)
+
+
+def test_topics_that_were_created_in_part_are_completed(settings: Settings, log: Log) -> None:
+    for topic in (Topic.JOURNAL, Topic.PULSE):
+        log.create(log.name(topic), TOPICS[topic].all_settings)
+    assert apply_topics(settings)
 
 
 def test_a_journal_that_a_stranger_began_is_begun_by_nobody(settings: Settings, log: Log) -> None:

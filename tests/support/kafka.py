@@ -126,6 +126,10 @@ class Log:
             f"{names} to be gone",
         )
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a topic; asking makes none."""
+        return name in self.admin.list_topics(timeout=DEADLINE_S).topics
+
     def trim(self, topic: Topic, partition: int, before: int) -> None:
         """Delete records before an offset, as retention does."""
         place = TopicPartition(self.name(topic), partition, before)

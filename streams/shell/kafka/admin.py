@@ -186,6 +186,28 @@ class CellTopics:
         found = self._admin.describe(self.names.values())
         return None if found is None else {name: topic.id for name, topic in found.items()}
 
+    def found(self) -> dict[Topic, Described]:
+        """Those of the topics that exist.
+
+        Raises:
+            ClusterSilent: no answer.
+        """
+        found = self._admin.describe(self.names.values(), config.APPLY_TIMEOUT_S)
+        if found is None:
+            raise ClusterSilent("Expected the cluster to describe topics, but it did not answer")
+        return {topic: found[name] for topic, name in self.names.items() if name in found}
+
+    def was_written(self, topic: Topic, partitions: int) -> bool:
+        """Whether a topic that exists has ever had a record.
+
+        Raises:
+            ClusterSilent: no answer.
+        """
+        ends = self._admin.ends((self.names[topic], number) for number in range(partitions))
+        if ends is None:
+            raise ClusterSilent(f"Expected the ends of {self.names[topic]}, but nobody answered")
+        return any(ends.values())
+
     def create(self, partitions: int = PARTITIONS, replication: int = 1) -> None:
         """Create what is missing, as declared; what exists is left alone.
 
@@ -193,10 +215,8 @@ class CellTopics:
             partitions: of every topic but journal and pulse; fixed for ever (R150).
             replication: copies of every partition; three in production.
         """
-        found = self._admin.describe(self.names.values(), config.APPLY_TIMEOUT_S)
-        if found is None:
-            raise ClusterSilent("Expected the cluster to list its topics, but it did not answer")
-        missing = [topic for topic, name in self.names.items() if name not in found]
+        found = self.found()
+        missing = [topic for topic in self.names if topic not in found]
         self._admin.create([self._declared(topic, partitions, replication) for topic in missing])
 
     def check(self) -> dict[Topic, Described] | None:
@@ -206,20 +226,18 @@ class CellTopics:
             ClusterSilent: no answer.
             TopicsDiffer: the message names every difference.
         """
-        found = self._admin.describe(self.names.values(), config.APPLY_TIMEOUT_S)
-        if found is None:
-            raise ClusterSilent("Expected the cluster to describe topics, but it did not answer")
+        found = self.found()
         if len(found) < len(self.names):
             return None
         settings = self._admin.settings(self.names.values())
         differences = [
             difference
             for topic, name in self.names.items()
-            for difference in _differences(topic, name, found[name], settings[name])
+            for difference in _differences(topic, name, found[topic], settings[name])
         ]
         if differences:
             raise TopicsDiffer("; ".join(differences))
-        return {topic: found[name] for topic, name in self.names.items()}
+        return found
 
     def _declared(self, topic: Topic, partitions: int, replication: int) -> NewTopic:
         spec = TOPICS[topic]
