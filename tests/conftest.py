@@ -1,5 +1,6 @@
 """What every tier shares: marks by folder, one broker a run, a topic prefix a test."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,12 @@ from tests.support.kafka import PARTITIONS, Log
 
 HERE = Path(__file__).parent
 TIERS = ("unit", "properties", "simulation", "contract", "integration", "chaos")
+
+
+def pytest_configure() -> None:
+    """A run that was started in the background ignores Ctrl-C, and so would its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
