@@ -17,7 +17,18 @@ from schemas.units import Millis
 
 from .configured import tenant_scope
 from .fairness import Policy
-from .limits import DIMENSIONS_MAX, LIMIT_MAX, PLACES_MAX, WEIGHT_MAX, WINDOW_MS_MAX
+from .limits import (
+    DETAIL_CHARS_MAX,
+    DIMENSIONS_MAX,
+    GRANTS_PER_ENTRY_MAX,
+    LIMIT_MAX,
+    PLACES_MAX,
+    REFERENCE_BYTES_MAX,
+    SUBMISSIONS_PER_ENTRY_MAX,
+    TIMERS_PER_ENTRY_MAX,
+    WEIGHT_MAX,
+    WINDOW_MS_MAX,
+)
 from .outcomes import Unreadable
 from .rows import ConfigRow
 from .shape import valid_name
@@ -25,11 +36,13 @@ from .state import State
 
 UNITS = ("requests", "tokens", "slots")
 KINDS = ("sliding", "fixed", "concurrency")
+ENTRY_BOUNDS = {
+    "submissions_per_entry_max": SUBMISSIONS_PER_ENTRY_MAX,
+    "grants_per_entry_max": GRANTS_PER_ENTRY_MAX,
+    "timers_per_entry_max": TIMERS_PER_ENTRY_MAX,
+    "reference_bytes_max": REFERENCE_BYTES_MAX,
+}
 POSITIVE_BOUNDS = (
-    "submissions_per_entry_max",
-    "grants_per_entry_max",
-    "timers_per_entry_max",
-    "reference_bytes_max",
     "start_within_ms_max",
     "guard_horizon_ms",
     "member_ttl_ms",
@@ -78,7 +91,7 @@ def propose(state: State, asked: ConfigProposed) -> Sequence[Event] | Unreadable
             version=active,
             author=asked.author,
             code=code,
-            detail=detail,
+            detail=detail[:DETAIL_CHARS_MAX],
         )
     ]
 
@@ -107,17 +120,22 @@ def _faults(state: State, asked: ConfigProposed) -> Iterator[str]:
 
 
 def _range_faults(
-    body: CellConfig | DomainConfig | TenantConfig, least: int, fields: Iterable[str]
+    body: CellConfig | DomainConfig | TenantConfig,
+    least: int,
+    fields: Iterable[str],
+    most: int = LIMIT_MAX,
 ) -> Iterator[str]:
     for field in fields:
         value = getattr(body, field)
-        if not least <= value <= LIMIT_MAX:
-            yield f"Expected {field} from {least} to {LIMIT_MAX}, but got {value}"
+        if not least <= value <= most:
+            yield f"Expected {field} from {least} to {most}, but got {value}"
 
 
 def _cell_faults(state: State, name: str, body: CellConfig) -> Iterator[str]:
     if name != state.cell.cell:
         yield f"Expected the name of the cell, {state.cell.cell!r}, but got {name!r}"
+    for field, most in ENTRY_BOUNDS.items():
+        yield from _range_faults(body, 1, (field,), most)
     yield from _range_faults(body, 1, POSITIVE_BOUNDS)
     yield from _range_faults(body, 0, BOUNDS)
     yield from _share_faults(body.tenant_defaults)

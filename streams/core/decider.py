@@ -24,6 +24,7 @@ from . import (
     settlement,
     starts,
 )
+from .limits import DETAIL_CHARS_MAX
 from .outcomes import Taken, Unreadable
 from .state import State
 from .timers import Kind, Timer
@@ -51,11 +52,11 @@ def step(state: State, taken: Sequence[Taken], *, timers: bool) -> list[Decided]
     for ordinal, one in enumerate(taken):
         _fold(state, decided, ordinal, decide(state, one))
     if timers:
-        for _ in range(state.bounds.timers_per_entry_max):
-            timer = state.timers.due(state.now_ms)
-            if timer is None:
-                break
-            _fold(state, decided, CAUSE_TIME, decide_due(state, timer))
+        room = state.bounds.timers_per_entry_max
+        while room > 0 and (timer := state.timers.due(state.now_ms)) is not None:
+            found = decide_due(state, timer)
+            _fold(state, decided, CAUSE_TIME, found)
+            room -= max(1, len(found))  # a timer that nothing follows from must not hold the owner
     _dispatch(state, decided)
     return decided
 
@@ -75,7 +76,7 @@ def decide(state: State, taken: Taken) -> Sequence[e.Event]:
             partition=source.partition,
             offset=source.offset,
             code=found.code,
-            detail=found.detail,
+            detail=found.detail[:DETAIL_CHARS_MAX],
         )
     ]
 

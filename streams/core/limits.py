@@ -2,8 +2,15 @@
 
 from schemas.units import NANOS_PER_MILLI, Millis, Tokens
 
-NAME_CHARS_MAX = 200
-"""Names are keys of rows and records; longer ones are mistakes."""
+NAME_BYTES_MAX = 200
+"""Names are keys of rows and records, and most events repeat some; longer ones are mistakes."""
+DETAIL_CHARS_MAX = 400
+"""What is wrong is told in a sentence, and the rest of a sentence that quotes much is cut off."""
+REFERENCE_BYTES_MAX = 2_048
+SUBMISSIONS_PER_ENTRY_MAX = 128
+GRANTS_PER_ENTRY_MAX = 128
+TIMERS_PER_ENTRY_MAX = 512
+"""The largest that `CellConfig` may ask for: with all of them at once an entry fits a record."""
 TOKENS_MAX = Tokens(1_000_000_000)
 """No model takes a context of this size; beyond it an amount is a mistake, not a cost."""
 WEIGHT_MAX = 1_000_000

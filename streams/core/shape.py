@@ -4,7 +4,7 @@ from schemas.codes import Code
 from schemas.ids import SELF_POOL
 from schemas.inputs import CellConfig, OperationSubmitted
 
-from .limits import NAME_CHARS_MAX, TOKENS_MAX
+from .limits import NAME_BYTES_MAX, TOKENS_MAX
 from .outcomes import Refusal
 from .state import State
 
@@ -15,7 +15,7 @@ LANES = frozenset(("interactive",))
 
 def valid_name(name: str) -> bool:
     """Whether a name may be a key: printable, not empty, not longer than the limit."""
-    return 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()
+    return name.isprintable() and 0 < len(name.encode()) <= NAME_BYTES_MAX
 
 
 def names(asked: OperationSubmitted) -> Refusal | None:
@@ -31,7 +31,7 @@ def names(asked: OperationSubmitted) -> Refusal | None:
 
 
 def _printable(field: str) -> str:
-    return f"Expected {field} to have 1 to {NAME_CHARS_MAX} printable characters, but it has not"
+    return f"Expected {field} to have 1 to {NAME_BYTES_MAX} printable bytes, but it has not"
 
 
 def content(state: State, asked: OperationSubmitted) -> Refusal | None:

@@ -8,9 +8,10 @@ from confluent_kafka import Producer, murmur2
 from schemas.codec import encode
 from schemas.codes import Code
 from schemas.topics import INPUT_TOPICS, Topic
-from streams.core.outcomes import Unreadable
+from streams.core.outcomes import Source, Unreadable
 from streams.shell.inputs import InputTrimmed, Place
 from streams.shell.journal import Journal, JournalTrimmed
+from streams.shell.kafka import config
 from streams.shell.kafka import inputs as kafka_inputs
 from streams.shell.kafka.admin import CellTopics, KafkaAdmin
 from streams.shell.kafka.inputs import URGENCY, KafkaInputs
@@ -173,6 +174,31 @@ class TestKafkaInputs(InputsContract):
         places += [t.source for t in take(world.inputs, 3_001 - len(places))]
         elephants = [s.offset for s in places if s.partition == home]
         assert elephants == list(range(3_000)), "Expected each once and in order, over all pauses"
+
+    def test_one_take_is_bounded_in_bytes_and_what_is_left_comes_with_the_next(
+        self, world: InputsWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        large = "x" * 10_000
+        size = len(encode(start(large)))
+        monkeypatch.setattr(config, "TAKE_BYTES_MAX", 2 * size)
+        count = 15
+        for n in range(count):
+            world.send(Topic.STARTS, start(f"{large}{n}"))
+            world.send(Topic.MEMBERS, heartbeat(f"{large}{n}"))
+            world.send(Topic.SUBMISSIONS, submission(f"{large}{n}", 1))
+        world.inputs.assign({})
+        places: list[Source] = []
+        while len(places) < 3 * count:
+            sources = [t.source for t in world.inputs.take(16, 50)]
+            kinds = [source.topic == INPUT_TOPICS.index(Topic.SUBMISSIONS) for source in sources]
+            assert kinds == sorted(kinds)
+            assert kinds.count(False) <= 3
+            assert kinds.count(True) <= 3
+            places += sources
+        assert len(set(places)) == 3 * count
+        for topic in {(source.topic, source.partition) for source in places}:
+            offsets = [s.offset for s in places if (s.topic, s.partition) == topic]
+            assert offsets == list(range(len(offsets)))
 
     @pytest.mark.parametrize("gone", [Topic.STARTS, Topic.SUBMISSIONS])
     def test_a_wanted_offset_that_is_gone_stops_the_reader(

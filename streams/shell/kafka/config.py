@@ -18,6 +18,10 @@ HURRIED_PER_TAKE_MAX: Final = 192
 REST_PER_TAKE_MAX: Final = 64
 """Enough to share one append among many; few enough that an entry stays far below `pulse_ms`."""
 
+TAKE_BYTES_MAX: Final = 1024 * 1024
+"""Of submissions, and of all the rest: a take ends with the record that reaches it. Some events
+repeat their input, so that counts alone would let an entry grow beyond a record of the journal."""
+
 # The client's own codes are public and begin with an underscore all the same.
 END_OF_LOG: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 OFFSET_GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001

@@ -130,6 +130,8 @@ class KafkaInputs:
         }
         self._turns: deque[int] = deque()
         """Partitions whose line is not empty, the next to be served first."""
+        self._held: list[Message] = []
+        """What else was read and did not fit into the last take."""
         self._paused: set[int] = set()
         self._busy_at = time.monotonic()
         self._asked: Asked | None = None
@@ -169,15 +171,15 @@ class KafkaInputs:
         while not urgent and not (submissions_max and self._turns) and now < ends_at:
             # The client counts whole milliseconds: a shorter wait would spin.
             first = self._hurried.poll(max(_SLICE_S, min(slice_s, ends_at - now)))
-            urgent = [*([] if first is None else [first]), *self._look()]
+            urgent = [*_records([] if first is None else [first]), *self._look()]
             now = time.monotonic()
         if urgent or self._turns:
             self._busy_at = now
-        taken = [(self._topics[str(message.topic())], message) for message in _records(urgent)]
-        taken.sort(key=lambda pair: (pair[0].rank, pair[1].partition()))
-        submissions = self._topics[self._submissions_topic]
-        taken += [(submissions, message) for message in self._in_turn(submissions_max)]
-        return [_taken(topic, message) for topic, message in taken]
+        urgent.sort(key=lambda message: (self._topic_of(message).rank, message.partition()))
+        fitting = _fitting(urgent)
+        self._held = urgent[fitting:]
+        taken = [*urgent[:fitting], *self._in_turn(submissions_max)]
+        return [_taken(self._topic_of(message), message) for message in taken]
 
     def ends(self) -> Mapping[Place, int] | None:
         """The offset after the last record of every partition now; None if one did not answer."""
@@ -200,6 +202,9 @@ class KafkaInputs:
         for consumer in self._open:
             consumer.close()
 
+    def _topic_of(self, message: Message) -> InputTopic:
+        return self._topics[str(message.topic())]
+
     def _reader_of(self, topic: str) -> Consumer:
         if topic == self._submissions_topic:
             return self._submissions
@@ -208,8 +213,10 @@ class KafkaInputs:
     def _look(self) -> list[Message]:
         """What there is beside submissions, which are lined up."""
         self._line_up()
+        if self._held:
+            return self._held
         hurried = self._hurried.consume(config.HURRIED_PER_TAKE_MAX, 0)
-        return hurried + self._rest.consume(config.REST_PER_TAKE_MAX, 0)
+        return [*_records(hurried + self._rest.consume(config.REST_PER_TAKE_MAX, 0))]
 
     def _line_up(self) -> None:
         """Move what was fetched into one line for each partition."""
@@ -227,10 +234,13 @@ class KafkaInputs:
     def _in_turn(self, limit: int) -> list[Message]:
         """At most `limit` from the heads of the lines, one after the other, then side by side."""
         shares: dict[int, int] = {}
-        while self._turns and limit:
+        room = config.TAKE_BYTES_MAX
+        while self._turns and limit and room > 0:
             limit -= 1
             partition = self._turns.popleft()
-            shares[partition] = shares.get(partition, 0) + 1
+            place = shares.get(partition, 0)
+            room -= len(self._lines[partition][place])
+            shares[partition] = place + 1
             if shares[partition] < len(self._lines[partition]):
                 self._turns.append(partition)
         return [message for partition, n in shares.items() for message in self._leave(partition, n)]
@@ -255,6 +265,16 @@ def _records(messages: list[Message]) -> Iterator[Message]:
         else:
             # The client tries again by itself; `readable` tells the loop.
             _LOG.warning("input reading: %s", error)
+
+
+def _fitting(messages: Sequence[Message]) -> int:
+    """How many from the first on make one take: the one that reaches its bound is the last."""
+    room = config.TAKE_BYTES_MAX
+    for count, message in enumerate(messages):
+        if room <= 0:
+            return count
+        room -= len(message)
+    return len(messages)
 
 
 def _taken(topic: InputTopic, message: Message) -> Taken:

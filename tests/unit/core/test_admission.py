@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from schemas import events as e
 from schemas.codes import CODES, Code
 from schemas.inputs import TenantBudget
-from streams.core.limits import NAME_CHARS_MAX, TOKENS_MAX
+from streams.core.limits import NAME_BYTES_MAX, TOKENS_MAX
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -24,7 +24,7 @@ def cell_of(**over):
     return cell
 
 
-LONG = "x" * NAME_CHARS_MAX
+LONG = "x" * NAME_BYTES_MAX
 GUARDS = [
     # field, value, refusal or None, does the refusal bind the key?
     ("idempotency_key", "", Code.IDEMPOTENCY_KEY_MISSING, False),

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 from schemas import events as e
 from schemas.codes import Code
 from schemas.inputs import CellConfig, DomainConfig, TenantBudget, TenantConfig
+from streams.core.configuration import ENTRY_BOUNDS
 from streams.core.limits import (
     DIMENSIONS_MAX,
     LIMIT_MAX,
-    NAME_CHARS_MAX,
+    NAME_BYTES_MAX,
     PLACES_MAX,
     WEIGHT_MAX,
     WINDOW_MS_MAX,
@@ -47,10 +48,6 @@ def taken(asked, cell=None) -> bool:
 # -- ranges, each at its edge -------------------------------------------------------------------
 
 POSITIVE = (
-    "submissions_per_entry_max",
-    "grants_per_entry_max",
-    "timers_per_entry_max",
-    "reference_bytes_max",
     "start_within_ms_max",
     "guard_horizon_ms",
     "member_ttl_ms",
@@ -69,14 +66,17 @@ NOT_NEGATIVE = (
 
 
 @pytest.mark.parametrize(
-    ("field", "least"), [(f, 1) for f in POSITIVE] + [(f, 0) for f in NOT_NEGATIVE]
+    ("field", "least", "most"),
+    [(f, 1, LIMIT_MAX) for f in POSITIVE]
+    + [(f, 0, LIMIT_MAX) for f in NOT_NEGATIVE]
+    + [(f, 1, most) for f, most in ENTRY_BOUNDS.items()],
 )
-def test_a_bound_of_the_cell_has_a_least_and_a_largest_value(field, least):
+def test_a_bound_of_the_cell_has_a_least_and_a_largest_value(field, least, most):
     for value, good in (
         (least - 1, False),
         (least, True),
-        (LIMIT_MAX, True),
-        (LIMIT_MAX + 1, False),
+        (most, True),
+        (most + 1, False),
     ):
         assert taken(c.config("cell", "cell", replace(CELL, **{field: value}))) is good, value
 
@@ -149,8 +149,8 @@ SLOTS = {"name": "slots", "unit": "slots", "kind": "concurrency", "limit": 1, "w
 DIMENSIONS = [
     (SLIDING, {}, True),
     (SLIDING, {"name": ""}, False),
-    (SLIDING, {"name": "x" * NAME_CHARS_MAX}, True),
-    (SLIDING, {"name": "x" * (NAME_CHARS_MAX + 1)}, False),
+    (SLIDING, {"name": "x" * NAME_BYTES_MAX}, True),
+    (SLIDING, {"name": "x" * (NAME_BYTES_MAX + 1)}, False),
     (SLIDING, {"name": "a\x00b"}, False),
     (SLIDING, {"unit": "euros"}, False),
     (SLIDING, {"kind": "bucket"}, False),
@@ -235,7 +235,7 @@ def test_a_reason_may_have_the_length_of_a_reference_and_not_one_byte_more():
 
 
 @pytest.mark.parametrize("field", ["scope", "name", "author"])
-@pytest.mark.parametrize("value", ["", "a\nb", "x" * (NAME_CHARS_MAX + 1)])
+@pytest.mark.parametrize("value", ["", "a\nb", "x" * (NAME_BYTES_MAX + 1)])
 def test_a_proposal_whose_names_cannot_be_keys_is_quarantined(field, value):
     cell = s.cell()
     (event,) = cell.run(replace(c.pool("x"), **{field: value}))
