@@ -22,7 +22,7 @@ def bare(stage: Stage) -> Iterator[Result]:
     programs = {"owner": stage.scheduler("owner")}
     configure(stage.bootstrap, stage.prefix)
     crew = Crew(stage.bootstrap, stage.prefix, members=MEMBERS, places=PLACES, linger_ms=LINGER_MS)
-    warm_up, count = (3_000, 5_000) if stage.quick else (20_000, 60_000)
+    warm_up, count = (10_000, 8_000) if stage.quick else (20_000, 60_000)
     run = _Run(stage, crew.work)
     run.play(warm_up, "warm-up")
     with stage.cpu(**programs) as cpu:
