@@ -22,7 +22,7 @@ from tests.contract.reference import Reference
 from tests.support import cells as s
 from tests.support import core as c
 
-HISTORIES = int(os.environ.get("HISTORIES", "1000"))
+HISTORIES = int(os.environ.get("HISTORIES", "500"))
 ENTRIES = 40
 POLICIES = ("fifo", "round_robin", "weighted_round_robin", "strict_priority", "virtual_counter")
 
