@@ -8,7 +8,7 @@ from typing import Any
 
 from . import registry
 from .compat import check, publish
-from .unroll import Unroll
+from .unroll import Unroll, in_class_order
 
 MODULES = {"inputs": "inputs", "events": "events", "journal": "entry"}
 PURPOSE = {
@@ -46,8 +46,7 @@ def _field(field: dict[str, Any]) -> list[str]:
 
 def _record(schema: dict[str, Any]) -> list[str]:
     lines = ["", "", f"class {schema['name']}(Word):", f'    """{schema["doc"]}"""', ""]
-    # A class wants fields without a default first; the order of the bytes is the schema's.
-    for field in sorted(schema["fields"], key=lambda field: "default" in field):
+    for field in in_class_order(schema["fields"]):
         lines += _field(field)
     return lines
 

@@ -4,7 +4,7 @@ What an Avro library decides anew for every field of every record is decided her
 are the same: tests compare them with those of Apache Avro and fastavro.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 HEAD = '''"""Records to Avro bytes and back, field by field.
@@ -87,7 +87,7 @@ class Unroll:
             return [f"NULL if {value} is None else PRESENT + {present}"]
         if table := _table(avro):
             return [f"{table}[{value}]"]
-        match self._types.get(avro, avro) if isinstance(avro, str) else avro:
+        match self._resolved(avro):
             case "bytes":
                 return [f"LONG[len({value})]", value]
             case {"type": "fixed", "size": size}:
@@ -101,6 +101,9 @@ class Unroll:
             case _:
                 raise TypeError(f"No record has used the type before: {avro}")
 
+    def _resolved(self, avro: Any) -> Any:
+        return self._types.get(avro, avro) if isinstance(avro, str) else avro
+
     # -- and back ------------------------------------------------------------------------------
 
     def _reader(self, schema: Any) -> Iterator[str]:
@@ -109,9 +112,8 @@ class Unroll:
         for field in schema["fields"]:
             for line in self._read(field["type"], field["name"]):
                 yield f"    {line}"
-        # The class has fields without a default first.
-        in_class = sorted(schema["fields"], key=lambda field: "default" in field)
-        yield f"    return {name}({', '.join(field['name'] for field in in_class)}), at"
+        given = ", ".join(field["name"] for field in in_class_order(schema["fields"]))
+        yield f"    return {name}({given}), at"
 
     def _read(self, avro: Any, name: str) -> Iterator[str]:
         """Statements that set the field and move `at` behind it."""
@@ -126,7 +128,7 @@ class Unroll:
             yield "else:"
             yield '    raise Malformed("Expected a branch of a union")'
             return
-        match self._types.get(avro, avro) if isinstance(avro, str) else avro:
+        match self._resolved(avro):
             case "long" | "int":
                 yield f"{name} = data[at]"
                 yield f"if {name} < 0x80:"
@@ -155,6 +157,11 @@ class Unroll:
                 yield f"{name}, at = read_array(data, at, {read})"
             case _:
                 raise TypeError(f"No record has used the type before: {avro}")
+
+
+def in_class_order(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A class wants fields without a default first; the order of the bytes is the schema's."""
+    return sorted(fields, key=lambda field: "default" in field)
 
 
 def _table(avro: Any) -> str | None:
