@@ -262,9 +262,11 @@ class Lane:
 
     def _index(self) -> None:
         self._outdated = False
+        self._heap = []
         for counter in self._ring:
-            counter.indexed = self._place(counter)
-        self._heap = sorted(counter.indexed for counter in self._ring if counter.indexed)
+            place = counter.indexed = self._place(counter)
+            self._heap.append(place)
+        self._heap.sort()
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)

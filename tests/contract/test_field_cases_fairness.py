@@ -15,6 +15,13 @@ def weights(**by_tenant):
     return [c.tenant(name, weight=weight) for name, weight in by_tenant.items()]
 
 
+def assert_shared_evenly(order: str) -> None:
+    """Twenty turns of two equal tenants, neither of whom catches anything up."""
+    assert abs(order.count("a") - 10) <= 1
+    assert "aaa" not in order
+    assert "bbb" not in order
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_f26_a_long_backlog_does_not_keep_a_short_one_waiting(policy):
     scene = Scene(slots(1), call_s=1, policy=policy, tenants=weights(a=2, b=1, c=1))
@@ -51,10 +58,7 @@ def test_f27_who_was_idle_catches_nothing_up(policy):
     fill(scene, "a", 300)
     assert served(scene, 100) == "a" * 100
     fill(scene, "b", 50)
-    order = served(scene, 20)
-    assert abs(order.count("a") - 10) <= 1
-    assert "aaa" not in order
-    assert "bbb" not in order
+    assert_shared_evenly(served(scene, 20))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -65,10 +69,7 @@ def test_f27_who_used_half_its_share_catches_nothing_up(policy):
         fill(scene, "b", 1)
         served(scene, 4)
     fill(scene, "b", 50)
-    order = served(scene, 20)
-    assert abs(order.count("a") - 10) <= 1
-    assert "aaa" not in order
-    assert "bbb" not in order
+    assert_shared_evenly(served(scene, 20))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

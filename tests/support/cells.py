@@ -5,6 +5,7 @@ from typing import Any
 
 from schemas import events as e
 from schemas import inputs as i
+from schemas.ids import MemberId, PoolId, TenantId
 from tests.support import core as c
 
 FOREVER_MS = 10**11
@@ -70,3 +71,14 @@ def used(made: c.Core, dimension: str, scope: str = "domain") -> int:
 def cancel(asked: i.OperationSubmitted, **over: Any) -> i.CancellationRequested:
     fields = {"tenant": asked.tenant, "operation": c.id_of(asked), "reason": "no", **over}
     return i.CancellationRequested(**fields)
+
+
+def standing(cell: c.Core, member: str = "m") -> str | None:
+    """Where the member is in its life; None if its slot is free."""
+    row = cell.state.pools.members.get(MemberId(member))
+    return None if row is None else str(row.standing)
+
+
+def slots(cell: c.Core, pool: str = "p", tenant: str | None = None) -> int:
+    """Member slots taken in the pool."""
+    return cell.state.pools.taken(PoolId(pool), None if tenant is None else TenantId(tenant))

@@ -16,10 +16,6 @@ BUFFER_WAIT_S = 0.01
 """The loop bounds the lag far below the client's buffer; should it fill, a second is allowed."""
 
 
-def _is_late(record: Outgoing) -> bool:
-    return record.topic is not Topic.DELIVERIES
-
-
 Report = Callable[[KafkaError | None, Message], None]
 
 
@@ -113,3 +109,7 @@ class KafkaOutbox:
         if error is not None and self._failure is None:
             self._failure = f"{message.topic()}:{message.partition()}: {error}"
         entry.unreported -= 1
+
+
+def _is_late(record: Outgoing) -> bool:
+    return record.topic is not Topic.DELIVERIES

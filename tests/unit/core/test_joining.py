@@ -21,15 +21,6 @@ def made(**over):
     return cell
 
 
-def standing(cell, member="m"):
-    row = cell.state.pools.members.get(member)
-    return row and str(row.standing)
-
-
-def slots(cell, pool="p", tenant=None):
-    return cell.state.pools.taken(pool, tenant)
-
-
 def test_membership_begins_with_a_slot_and_work_with_the_first_heartbeat():
     cell = made()
     cell.run(c.submitted("a", "1"))
@@ -45,15 +36,15 @@ def test_a_member_slot_waits_for_its_first_heartbeat_until_join_by(after_ms, aft
     cell = made()
     cell.run(c.join())
     cell.run(after_ms=after_ms)
-    assert standing(cell) == after
-    assert slots(cell) == (after is not None)
+    assert s.standing(cell) == after
+    assert s.slots(cell) == (after is not None)
 
 
 @pytest.mark.parametrize(("asking", "granted"), [(1, 1), (2, 2), (3, 2), (64, 2)])
 def test_the_maximum_of_a_pool_holds_under_any_number_of_joins(asking, granted):
     cell = made(members_max=2)
     events = cell.run(*[c.join(f"m{n}") for n in range(asking)])
-    assert len(c.only(e.MemberSlotGranted, events)) == granted == slots(cell)
+    assert len(c.only(e.MemberSlotGranted, events)) == granted == s.slots(cell)
     assert {one.code for one in c.only(e.JoinRefused, events)} <= {Code.POOL_FULL}
 
 
@@ -91,7 +82,7 @@ def test_members_of_pool_self_count_against_their_tenant():
     joins = [c.join(f"{t}{n}", pool="self", tenant=t) for t in "ab" for n in range(3)]
     refused = c.only(e.JoinRefused, cell.run(*joins))
     assert [one.member for one in refused] == ["a2", "b2"]
-    assert (slots(cell, "self", "a"), slots(cell, "self", "b")) == (2, 2)
+    assert (s.slots(cell, "self", "a"), s.slots(cell, "self", "b")) == (2, 2)
 
 
 def test_the_same_life_that_asks_again_gets_the_answer_it_had():
@@ -99,10 +90,10 @@ def test_the_same_life_that_asks_again_gets_the_answer_it_had():
     first = s.one(e.MemberSlotGranted, cell.run(c.join(places=3)))
     again = s.one(e.MemberSlotGranted, cell.run(c.join(places=1), after_ms=10))
     assert again == first
-    assert slots(cell) == 1
+    assert s.slots(cell) == 1
     cell.run(c.heartbeat())
     s.one(e.MemberSlotGranted, cell.run(c.join(places=3)))
-    assert standing(cell) == "active"
+    assert s.standing(cell) == "active"
 
 
 def test_a_life_belongs_to_one_pool_and_one_tenant():
@@ -127,7 +118,7 @@ def test_a_new_life_takes_over_the_slot_and_the_old_ones_unstarted_grants_return
     grant = s.granted(cell, c.submitted("a", "2"))
     kinds = s.kinds(cell.run(c.join(member_epoch="e2", places=2)))
     assert kinds == ["GrantRevoked", "ReservationReleased", "MemberSlotGranted"]
-    assert slots(cell) == 1
+    assert s.slots(cell) == 1
     refused = s.one(e.StartRefused, cell.run(c.start(grant)))
     assert refused.code == Code.EPOCH_SUPERSEDED
     assert s.one(e.JoinRefused, cell.run(c.heartbeat())).member_epoch == "e1"
@@ -140,6 +131,6 @@ def test_a_new_life_may_move_to_another_pool_and_takes_its_slot_along():
     cell = made(members_max=1)
     cell.run(c.pool("q", members_max=1), c.join(), c.heartbeat())
     cell.run(c.join(member_epoch="e2", pool="q"), c.heartbeat(member_epoch="e2"))
-    assert (slots(cell), slots(cell, "q")) == (0, 1)
+    assert (s.slots(cell), s.slots(cell, "q")) == (0, 1)
     assert s.grants(cell.run(c.submitted("a", "1"))) == []
     assert s.granted(cell, c.submitted("a", "2", pool="q")).member == "m"

@@ -24,15 +24,6 @@ def made(**over):
     return cell
 
 
-def standing(cell, member="m"):
-    row = cell.state.pools.members.get(member)
-    return row and str(row.standing)
-
-
-def slots(cell, pool="p", tenant=None):
-    return cell.state.pools.taken(pool, tenant)
-
-
 def leave(member="m", member_epoch="e1"):
     return i.LeaveAnnounced(member=member, member_epoch=member_epoch)
 
@@ -51,7 +42,7 @@ def test_a_silent_member_is_suspect_after_one_time_to_live(after_ms, after):
     cell = made()
     cell.run(c.join(), c.heartbeat())
     cell.run(after_ms=after_ms)
-    assert standing(cell) == after
+    assert s.standing(cell) == after
 
 
 @pytest.mark.parametrize(
@@ -62,8 +53,8 @@ def test_and_lost_after_a_second_one(after_ms, after):
     cell.run(c.join(), c.heartbeat())
     cell.run(after_ms=TTL_MS)
     cell.run(after_ms=after_ms)
-    assert standing(cell) == after
-    assert slots(cell) == (after is not None)
+    assert s.standing(cell) == after
+    assert s.slots(cell) == (after is not None)
 
 
 def test_a_heartbeat_is_counted_from_when_it_was_taken():
@@ -71,7 +62,7 @@ def test_a_heartbeat_is_counted_from_when_it_was_taken():
     cell.run(c.join(), c.heartbeat())
     for _ in range(5):
         s.one(e.HeartbeatRecorded, cell.run(c.heartbeat(), after_ms=TTL_MS - 1))
-    assert standing(cell) == "active"
+    assert s.standing(cell) == "active"
 
 
 def test_a_heartbeat_at_the_very_instant_comes_before_the_timer():
@@ -98,14 +89,14 @@ def test_what_a_lost_member_had_not_started_returns_and_what_it_had_keeps_its_sl
     cell.run(after_ms=TTL_MS)
     kinds = s.kinds(cell.run(after_ms=TTL_MS))
     assert kinds == ["GrantRevoked", "ReservationReleased", "MemberLost"]
-    assert (standing(cell), slots(cell), s.used(cell, "slots")) == ("lost", 1, 1)
+    assert (s.standing(cell), s.slots(cell), s.used(cell, "slots")) == ("lost", 1, 1)
     cell.run(after_ms=10 * TTL_MS)
     assert s.used(cell, "slots") == 1
     s.one(e.StartRefused, cell.run(c.start(waiting)))
     assert s.one(e.JoinRefused, cell.run(c.heartbeat())).code == Code.EPOCH_SUPERSEDED
     kinds = s.kinds(cell.run(c.result(running)))
     assert kinds == ["ResultRecorded", "ReservationSettled", "MemberSlotReturned"]
-    assert (standing(cell), slots(cell), s.used(cell, "slots")) == (None, 0, 0)
+    assert (s.standing(cell), s.slots(cell), s.used(cell, "slots")) == (None, 0, 0)
 
 
 def test_a_lost_life_cannot_join_again_and_a_new_one_can():
@@ -116,7 +107,7 @@ def test_a_lost_life_cannot_join_again_and_a_new_one_can():
     cell.run(after_ms=TTL_MS)
     assert s.one(e.JoinRefused, cell.run(c.join())).code == Code.EPOCH_SUPERSEDED
     s.one(e.MemberSlotGranted, cell.run(c.join(member_epoch="e2")))
-    assert slots(cell) == 1
+    assert s.slots(cell) == 1
     events = cell.run(c.result(running))
     assert c.only(e.MemberSlotReturned, events) == []
     assert cell.follower().digest() == cell.rows.digest()
@@ -144,7 +135,7 @@ def test_a_busy_member_that_leaves_finishes_what_it_started_and_gets_no_more():
     assert s.kinds(cell.run(c.heartbeat())) == ["HeartbeatRecorded"]
     assert "MemberSlotReturned" not in s.kinds(cell.run(c.result(running[0], "not_sent")))
     assert s.kinds(cell.run(c.result(running[1])))[-1] == "MemberSlotReturned"
-    assert (standing(cell), slots(cell)) == (None, 0)
+    assert (s.standing(cell), s.slots(cell)) == (None, 0)
 
 
 def test_a_leaving_member_that_falls_silent_is_suspect_and_lost_and_drains_when_restored():
@@ -153,12 +144,12 @@ def test_a_leaving_member_that_falls_silent_is_suspect_and_lost_and_drains_when_
     s.started(cell, c.submitted("a", "1"))
     cell.run(after_ms=TTL_MS)
     cell.run(leave())
-    assert standing(cell) == "suspect"
+    assert s.standing(cell) == "suspect"
     cell.run(c.heartbeat())
-    assert standing(cell) == "draining"
+    assert s.standing(cell) == "draining"
     cell.run(after_ms=TTL_MS)
     cell.run(after_ms=TTL_MS)
-    assert standing(cell) == "lost"
+    assert s.standing(cell) == "lost"
 
 
 def test_who_is_no_member_cannot_leave_and_is_told_to_join():
@@ -194,16 +185,16 @@ def test_a_slot_is_not_free_while_an_earlier_life_runs_what_it_started(ends, aft
     cell.run(c.join(), c.heartbeat())
     grant = s.started(cell, c.submitted("a", "1"))
     ends(cell)
-    assert slots(cell) == 1
+    assert s.slots(cell) == 1
     cell.run(after_ms=after_ms)
-    assert (slots(cell), standing(cell) is None) == (1, False)
+    assert (s.slots(cell), s.standing(cell) is None) == (1, False)
     (refused,) = cell.run(c.join("n"))
     assert refused.code == Code.POOL_FULL
     cell.take_over()
     events = cell.run(c.result(grant), c.join("n"))
     assert s.one(e.MemberSlotReturned, events).member_epoch == "e2"
     assert s.one(e.MemberSlotGranted, events).member == "n"
-    assert slots(cell) == 1
+    assert s.slots(cell) == 1
 
 
 def superseded(cell):
