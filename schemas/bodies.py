@@ -54,6 +54,14 @@ class Submit(Request):
     """Absolute, in milliseconds since 1970; of the two deadlines one is needed."""
     member: Name | None = None
     """For pool `self`: which process of the submitter runs it."""
+    runtime_ms: Count | None = None
+    """A started attempt is asked to end then; without one the tenant's maximum holds."""
+    turns_max: Count | None = None
+    """Makes it a run: a tool loop of at most so many turns, each a child operation."""
+    tools: tuple[Name, ...] = ()
+    """Tools that a run may use."""
+    parent: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    """The run that this turn belongs to."""
 
 
 class Submitted(Reply):

@@ -40,6 +40,25 @@ class Code(StrEnum):
     CELL_QUEUE_FULL = "cell-queue-full"
     BUDGET_EXHAUSTED = "budget-exhausted"
     TOO_MANY_CALLS = "too-many-calls"
+    CLAIM_HELD = "claim-held"
+    NOT_STARTED = "not-started"
+    LEASE_NOT_HELD = "lease-not-held"
+    CHECKPOINT_GAP = "checkpoint-gap"
+    NOT_UNKNOWN = "not-unknown"
+    NOT_DEAD = "not-dead"
+    CONTRADICTS_RECONCILIATION = "contradicts-reconciliation"
+    CONTEXT_TOO_LARGE = "context-too-large"
+    USAGE_OUT_OF_RANGE = "usage-out-of-range"
+    USAGE_UNIT_UNKNOWN = "usage-unit-unknown"
+    RUNTIME_TOO_LONG = "runtime-too-long"
+    TURNS_TOO_MANY = "turns-too-many"
+    TURNS_EXHAUSTED = "turns-exhausted"
+    PARENT_NOT_RUNNING = "parent-not-running"
+    TOO_MANY_ARTIFACTS = "too-many-artifacts"
+    ATTEMPTS_EXHAUSTED = "attempts-exhausted"
+    THROTTLES_EXHAUSTED = "throttles-exhausted"
+    NOT_SENT_EXHAUSTED = "not-sent-exhausted"
+    RETRY_BUDGET_EXHAUSTED = "retry-budget-exhausted"
     NO_OWNER = "no-owner"
     RESTORING = "restoring"
     BEHIND = "behind"
@@ -93,6 +112,29 @@ CODES: dict[Code, CodeInfo] = {
     Code.CELL_QUEUE_FULL: CodeInfo(429, "The cell's queue is full", temporary=True),
     Code.BUDGET_EXHAUSTED: CodeInfo(429, "The budget is exhausted", temporary=True),
     Code.TOO_MANY_CALLS: CodeInfo(429, "Too many calls", temporary=True),
+    Code.CLAIM_HELD: CodeInfo(409, "Another member holds the lease"),
+    Code.NOT_STARTED: CodeInfo(409, "A result needs an accepted start"),
+    Code.LEASE_NOT_HELD: CodeInfo(
+        412, "This member does not hold that lease; stop causing effects"
+    ),
+    Code.CHECKPOINT_GAP: CodeInfo(409, "A checkpoint follows the last recorded one without a gap"),
+    Code.NOT_UNKNOWN: CodeInfo(409, "The outcome is not unknown"),
+    Code.NOT_DEAD: CodeInfo(409, "Only a dead or closed operation is tried again by hand"),
+    Code.CONTRADICTS_RECONCILIATION: CodeInfo(409, "It was reconciled otherwise before"),
+    Code.CONTEXT_TOO_LARGE: CodeInfo(413, "The context is larger than the tenant's limit"),
+    Code.USAGE_OUT_OF_RANGE: CodeInfo(422, "Token counts are negative or absurd"),
+    Code.USAGE_UNIT_UNKNOWN: CodeInfo(422, "Usage is told in tokens"),
+    Code.RUNTIME_TOO_LONG: CodeInfo(422, "The runtime is longer than the tenant's limit"),
+    Code.TURNS_TOO_MANY: CodeInfo(422, "The run asks for more turns than the tenant's limit"),
+    Code.TURNS_EXHAUSTED: CodeInfo(422, "The run has used up its turns"),
+    Code.PARENT_NOT_RUNNING: CodeInfo(
+        422, "A turn needs a started run of the same tenant as its parent"
+    ),
+    Code.TOO_MANY_ARTIFACTS: CodeInfo(422, "More artifacts than the tenant's limit"),
+    Code.ATTEMPTS_EXHAUSTED: CodeInfo(409, "The operation has used up its attempts"),
+    Code.THROTTLES_EXHAUSTED: CodeInfo(409, "The provider throttled the operation too often"),
+    Code.NOT_SENT_EXHAUSTED: CodeInfo(409, "Accepted starts led to no call too often"),
+    Code.RETRY_BUDGET_EXHAUSTED: CodeInfo(409, "The tenant has used up its retries in this domain"),
     Code.NO_OWNER: CodeInfo(503, "No scheduler owns the cell at present", temporary=True),
     Code.RESTORING: CodeInfo(503, "The read model is still being restored", temporary=True),
     Code.BEHIND: CodeInfo(503, "The read model has not reached that position", temporary=True),

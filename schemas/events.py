@@ -18,6 +18,7 @@ from .ids import (
 from .inputs import (
     CellConfig,
     DomainConfig,
+    LeaseName,
     PoolConfig,
     TenantConfig,
     TopicIdentity,
@@ -86,6 +87,77 @@ class CellBegan(Word):
     """journal, inputs and outputs"""
 
 
+class CheckpointRecorded(Word):
+    """From here another member can go on."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    number: int
+    """contiguous from 1"""
+    state_ref: str | None = None
+    """where the state is"""
+    context_bytes: int | None = None
+    """as declared"""
+    artifacts: int | None = None
+    """as declared"""
+
+
+class CheckpointRefused(Word):
+    """The checkpoint does not count; the last recorded one does."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    number: int
+    """as reported"""
+    code: str
+    """why"""
+
+
+class ClaimRefused(Word):
+    """The claim is not granted; nothing changes."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    code: str
+    """why"""
+
+
 class ConfigActivated(Word):
     """A piece of configuration holds from here on."""
 
@@ -126,6 +198,17 @@ class ConfigRefused(Word):
     """expected what, but what"""
 
 
+class CooldownSet(Word):
+    """The domain grants nothing until then."""
+
+    domain: DomainId
+    """budget domain"""
+    cause: str
+    """throttled, quota_exhausted or reauthentication_required"""
+    until_ms: Millis | None = None
+    """null means until an operator configures the domain again"""
+
+
 class DuplicateObserved(Word):
     """A repeat of a known submission; nothing changes."""
 
@@ -139,6 +222,35 @@ class DuplicateObserved(Word):
     """its refusal, if it was refused"""
     member: MemberId | None = None
     """the submitter's member, for pool self"""
+
+
+class EvidenceRecorded(Word):
+    """A step of reconciliation that decides nothing by itself."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    source: str
+    """provider_lookup, usage_report, late_result or operator"""
+    evidence: str
+    """names it"""
+    verdict: str
+    """what it says"""
+    confidence: str
+    """confidence class"""
+    detail: str | None = None
+    """as reported"""
 
 
 class GrantExpired(Word):
@@ -223,6 +335,18 @@ class GrantIssued(Word):
     """provider subscription link"""
     payload_ref: str | None = None
     """where the payload is"""
+    runtime_ms: Millis | None = None
+    """a started attempt is asked to end after that"""
+    turns_max: int | None = None
+    """set for a run: most provider turns"""
+    tools: tuple[str, ...] = ()
+    """tools that a run may use"""
+    parent: OperationId | None = None
+    """the run that this turn belongs to"""
+    checkpoint: int = 0
+    """the last recorded checkpoint; 0 for none"""
+    checkpoint_ref: str | None = None
+    """where its state is"""
 
 
 class GrantRevoked(Word):
@@ -299,7 +423,91 @@ class LeaseClaimed(Word):
     member_epoch: MemberEpoch
     """that life of its process"""
     expires_ms: Millis | None = None
-    """when the lease ends; null means when the result is recorded"""
+    """when the lease ends unless it is renewed; a recorded result ends it too; null in journals from before leases"""
+
+
+class LeaseExpired(Word):
+    """A lease ended without renewal; whether the member is dead or the call ended is not known."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    started: bool
+    """true if the call may have gone out"""
+
+
+class LeasesExtended(Word):
+    """Every lease lasts longer by a silence of the scheduler."""
+
+    cell: CellId
+    """name of the cell"""
+    by_ms: Millis
+    """how long it was silent"""
+
+
+class LeasesRenewed(Word):
+    """Every lease of this life of the member lasts until then, but for those that its heartbeat did not name."""
+
+    member: MemberId
+    """which member"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    expires_ms: Millis
+    """when they end unless renewed again"""
+    unnamed: tuple[LeaseName, ...] = ()
+    """leases that keep their earlier expiry"""
+
+
+class LeasesReviewed(Word):
+    """A lease may have ended, but none had: those of this member are due later."""
+
+    member: MemberId
+    """which member"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+
+
+class ManualActionRefused(Word):
+    """What an operator asked for does not apply; nothing changes."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    action: str
+    """retry or reconcile"""
+    code: str
+    """why"""
+    detail: str
+    """expected what, but what"""
+    author: str
+    """who asked"""
+
+
+class ManualRetryAccepted(Word):
+    """A dead or closed operation is tried again, under its id."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    deadline_ms: Millis
+    """its new deadline"""
+    author: str
+    """who asked"""
+    reason: str
+    """why"""
 
 
 class MemberActivated(Word):
@@ -355,6 +563,8 @@ class MemberSlotGranted(Word):
     """first heartbeat due"""
     tenant: TenantId | None = None
     """whose process it is, for pool self"""
+    lease_ms: Millis | None = None
+    """how long its leases last without renewal"""
 
 
 class MemberSlotReturned(Word):
@@ -418,6 +628,14 @@ class OperationAdmitted(Word):
     """where the payload is"""
     member: MemberId | None = None
     """the submitter's member, for pool self"""
+    runtime_ms: Millis | None = None
+    """a started attempt is asked to end after that"""
+    turns_max: int | None = None
+    """set for a run: most provider turns"""
+    tools: tuple[str, ...] = ()
+    """tools that a run may use"""
+    parent: OperationId | None = None
+    """the run that this turn belongs to"""
 
 
 class OperationCancelled(Word):
@@ -429,6 +647,21 @@ class OperationCancelled(Word):
     """which operation"""
     reason: str
     """as requested"""
+    member: MemberId | None = None
+    """the submitter's member, for pool self"""
+
+
+class OperationDeadLettered(Word):
+    """No attempt is left; a person may want another one."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    reason: str
+    """code of what is used up"""
     member: MemberId | None = None
     """the submitter's member, for pool self"""
 
@@ -521,6 +754,102 @@ class OperationUnparked(Word):
     """which operation"""
 
 
+class OperatorActionNeeded(Word):
+    """An outcome stays unknown: only an operator can go on. An alert."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    epoch: int
+    """fencing epoch of the unknown attempt"""
+    reason: str
+    """hold_bound or abandoned"""
+    member: MemberId | None = None
+    """the submitter's member, for pool self"""
+
+
+class OutcomeMarkedUnknown(Word):
+    """A start was accepted, and how it ended is not known: slot and tokens stay held, reconciliation is asked for."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    domain: DomainId
+    """budget domain, whose provider can be asked"""
+    cause: str
+    """lease_expired or reported"""
+    hold_until_ms: Millis
+    """the reservation is forfeited then"""
+    error: str | None = None
+    """what the member said"""
+
+
+class OutcomeReconciled(Word):
+    """What became of an unknown outcome is known, or how it is closed."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    source: str
+    """late_result, provider_lookup, usage_report, elapsed_maximum or operator"""
+    verdict: str
+    """completed, failed, cancelled, retryable, not_executed, ended or abandoned"""
+    confidence: str
+    """confidence class"""
+    evidence: str | None = None
+    """names the evidence"""
+    author: str | None = None
+    """the operator"""
+    reason: str | None = None
+    """the operator's"""
+    prompt_tokens: Tokens | None = None
+    """as found"""
+    output_tokens: Tokens | None = None
+    """as found"""
+    result_ref: str | None = None
+    """where the result is"""
+
+
+class RenewRefused(Word):
+    """The member does not hold this lease; it must stop causing effects for it."""
+
+    member: MemberId
+    """which member"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    operation: OperationId
+    """which operation"""
+    epoch: int
+    """fencing epoch"""
+    code: str
+    """why"""
+
+
 class ReservationExpired(Word):
     """The reservation of an expired grant is returned."""
 
@@ -538,6 +867,33 @@ class ReservationExpired(Word):
     """the member named by the grant"""
     member_epoch: MemberEpoch
     """that life of its process"""
+
+
+class ReservationForfeited(Word):
+    """The reservation of an unknown outcome is closed at its bound: tokens are charged in full, the slot is back."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    domain: DomainId
+    """budget domain"""
+    tokens_reserved: Tokens
+    """what was held, and is charged"""
+    held_ms: Millis
+    """how long the slot was held"""
+    cost_ns: Nanos
+    """cost charged"""
 
 
 class ReservationReleased(Word):
@@ -623,6 +979,8 @@ class ResultRecorded(Word):
     """where the result is"""
     error: str | None = None
     """short reason"""
+    usage_code: str | None = None
+    """why the reported usage was not believed; the reservation is then charged as it was made"""
 
 
 class ResultRefusedStale(Word):
@@ -650,6 +1008,25 @@ class ResultRefusedStale(Word):
     """as reported"""
     output_tokens: Tokens | None = None
     """as reported"""
+
+
+class RetryScheduled(Word):
+    """Another attempt follows, not before an instant."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """the attempt that it follows"""
+    epoch: int
+    """its fencing epoch"""
+    cause: str
+    """retryable or unknown"""
+    not_before_ms: Millis
+    """end of the backoff"""
 
 
 class SendObserved(Word):
@@ -694,6 +1071,8 @@ class StartAccepted(Word):
     """span"""
     latest_arrival_ms: Millis
     """last instant at which the call can reach the provider"""
+    commits_entitlement: bool = False
+    """true at the first start of the operation: its entitlement is used up"""
 
 
 class StartRefused(Word):
@@ -728,14 +1107,67 @@ class SubmissionConflicted(Word):
     """the submitter's member, for pool self"""
 
 
+class UsageCorrected(Word):
+    """Usage that came after its reservation was closed corrects the ledgers; it frees nothing."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    domain: DomainId
+    """budget domain"""
+    evidence: str
+    """names the report"""
+    tokens_before: Tokens
+    """what was charged"""
+    tokens_actual: Tokens
+    """what was used"""
+
+
+class UsageRefused(Word):
+    """A usage report that is not believed; nothing changes."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """which operation"""
+    incarnation: int
+    """life of the operation id"""
+    attempt: int
+    """numbered try"""
+    epoch: int
+    """fencing epoch"""
+    member: MemberId
+    """the member named by the grant"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    code: str
+    """why"""
+
+
 Event = (
     CancelSignalled
     | CancellationForgotten
     | CancellationRemembered
     | CellBegan
+    | CheckpointRecorded
+    | CheckpointRefused
+    | ClaimRefused
     | ConfigActivated
     | ConfigRefused
+    | CooldownSet
     | DuplicateObserved
+    | EvidenceRecorded
     | GrantExpired
     | GrantIssued
     | GrantRevoked
@@ -743,6 +1175,12 @@ Event = (
     | InputQuarantined
     | JoinRefused
     | LeaseClaimed
+    | LeaseExpired
+    | LeasesExtended
+    | LeasesRenewed
+    | LeasesReviewed
+    | ManualActionRefused
+    | ManualRetryAccepted
     | MemberActivated
     | MemberDrainRequested
     | MemberLost
@@ -752,19 +1190,28 @@ Event = (
     | MemberSuspected
     | OperationAdmitted
     | OperationCancelled
+    | OperationDeadLettered
     | OperationDeferred
     | OperationExpired
     | OperationForgotten
     | OperationParked
     | OperationRejected
     | OperationUnparked
+    | OperatorActionNeeded
+    | OutcomeMarkedUnknown
+    | OutcomeReconciled
+    | RenewRefused
     | ReservationExpired
+    | ReservationForfeited
     | ReservationReleased
     | ReservationSettled
     | ResultRecorded
     | ResultRefusedStale
+    | RetryScheduled
     | SendObserved
     | StartAccepted
     | StartRefused
     | SubmissionConflicted
+    | UsageCorrected
+    | UsageRefused
 )

@@ -67,6 +67,14 @@ class TenantConfig(Word):
     """declared payload bytes that may wait"""
     budgets: tuple[TenantBudget, ...] = ()
     """limits of the tenant level, one entry a domain"""
+    runtime_ms_max: Millis = Millis(900000)
+    """longest runtime an operation may ask for, and what it gets if it does not ask"""
+    turns_max: int = 30
+    """most provider turns of a run"""
+    context_bytes_max: int = 67108864
+    """largest context a checkpoint may declare"""
+    artifacts_max: int = 32
+    """most artifacts a checkpoint may declare"""
 
 
 class CellConfig(Word):
@@ -106,6 +114,8 @@ class CellConfig(Word):
     """how far the clocks of two brokers may differ"""
     silence_ms: Millis = Millis(1000)
     """a loop silent for longer takes inputs before timers"""
+    self_lease_ms: Millis = Millis(60000)
+    """how long a lease in pool self lasts without renewal"""
 
 
 class DomainConfig(Word):
@@ -129,6 +139,31 @@ class DomainConfig(Word):
     """first estimate of how long a call holds its slot"""
     report_send: bool = False
     """true to want every send delay right after sending, however long the windows are"""
+    attempts_max: int = 5
+    """attempts that may fail or stay unknown before the operation is dead"""
+    retry_backoff_ms: Millis = Millis(1000)
+    """wait before the second attempt; doubled for each one after it"""
+    retry_percent: int = 20
+    """retries that a tenant earns with 100 first starts"""
+    retry_burst: int = 100
+    """retries that a tenant can have in hand"""
+    throttles_max: int = 32
+    """throttled results of one operation before it is dead"""
+    cooldown_ms: Millis = Millis(60000)
+    """pause of the domain after a throttle without a hint"""
+    unknown_hold_ms: Millis = Millis(900000)
+    """an unknown outcome keeps its slot so long after its start; at least the provider's maximum call time"""
+    call_ms_max: Millis | None = None
+    """the provider ends every call by then; null means that it promises nothing"""
+
+
+class LeaseName(Word):
+    """One lease of a member: an attempt by its operation and epoch."""
+
+    operation: OperationId
+    """which operation"""
+    epoch: int
+    """fencing epoch"""
 
 
 class PoolConfig(Word):
@@ -140,6 +175,10 @@ class PoolConfig(Word):
     """places one member may announce"""
     domains: tuple[str, ...] = ()
     """budget domains whose operations the pool runs; empty means all"""
+    lease_ms: Millis = Millis(60000)
+    """how long a lease lasts without renewal"""
+    unclaimed_max: int | None = None
+    """grants that may wait for a claim; set, the pool is open: no member is named, the first claim wins"""
 
 
 class TopicIdentity(Word):
@@ -162,6 +201,52 @@ class CancellationRequested(Word):
     """what to cancel"""
     reason: str = ''
     """kept with the cancellation"""
+
+
+class CheckpointReported(Word):
+    """A member tells how far a started attempt is."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    incarnation: int
+    """life of the operation id, from the grant"""
+    attempt: int
+    """numbered try, from the grant"""
+    epoch: int
+    """fencing epoch, from the grant"""
+    member: MemberId
+    """the member that speaks"""
+    member_epoch: MemberEpoch
+    """this life of the member's process"""
+    number: int
+    """1 for the first of the operation, then one more each time"""
+    state_ref: str | None = None
+    """where the state is from which another member can go on"""
+    context_bytes: int | None = None
+    """size of the context, if it is limited"""
+    artifacts: int | None = None
+    """artifacts so far, if they are limited"""
+
+
+class ClaimRequested(Word):
+    """A member asks for the lease of a grant before it starts; in an open pool the first one gets it."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    incarnation: int
+    """life of the operation id, from the grant"""
+    attempt: int
+    """numbered try, from the grant"""
+    epoch: int
+    """fencing epoch, from the grant"""
+    member: MemberId
+    """the member that speaks"""
+    member_epoch: MemberEpoch
+    """this life of the member's process"""
 
 
 class ConfigProposed(Word):
@@ -188,12 +273,14 @@ class ConfigProposed(Word):
 
 
 class HeartbeatReported(Word):
-    """A member is alive."""
+    """A member is alive, and goes on with the attempts whose leases it names."""
 
     member: MemberId
     """equals the record key"""
     member_epoch: MemberEpoch
     """this life of the process"""
+    leases: tuple[LeaseName, ...] = ()
+    """the leases it renews"""
 
 
 class JoinRequested(Word):
@@ -257,6 +344,64 @@ class OperationSubmitted(Word):
     """absolute deadline of the start, against entry time"""
     member: MemberId | None = None
     """the member that will run it; only for pool self"""
+    runtime_ms: Millis | None = None
+    """a started attempt is asked to end then; null means the tenant's maximum"""
+    turns_max: int | None = None
+    """makes it a run: a tool loop of at most so many provider turns, each a child operation; it reserves no provider budget itself"""
+    tools: tuple[str, ...] = ()
+    """tools that a run may use"""
+    parent: OperationId | None = None
+    """the run that this turn belongs to"""
+
+
+class OutcomeEvidence(Word):
+    """A reconciler tells what it found about an unknown outcome."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    incarnation: int
+    """life of the operation id"""
+    epoch: int
+    """fencing epoch of the unknown attempt"""
+    evidence: str
+    """names the look-up, so that a repeat is one; for example the provider's call id"""
+    verdict: str
+    """completed, failed, not_executed or inconclusive"""
+    confidence: str
+    """provider_reported, locally_measured or unknown"""
+    prompt_tokens: Tokens | None = None
+    """prompt tokens used; null means unknown"""
+    output_tokens: Tokens | None = None
+    """output tokens used; null means unknown"""
+    result_ref: str | None = None
+    """where the result is"""
+    detail: str | None = None
+    """short, never content"""
+
+
+class ReconcileRequested(Word):
+    """An operator says what became of an unknown outcome."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    verdict: str
+    """completed, failed, not_executed or abandoned"""
+    author: str
+    """who says so"""
+    reason: str
+    """why"""
+    epoch: int | None = None
+    """fencing epoch of the attempt; null means the newest"""
+    prompt_tokens: Tokens | None = None
+    """prompt tokens used; null means unknown"""
+    output_tokens: Tokens | None = None
+    """output tokens used; null means unknown"""
+    result_ref: str | None = None
+    """where the result is"""
 
 
 class ResultReported(Word):
@@ -277,7 +422,7 @@ class ResultReported(Word):
     member_epoch: MemberEpoch
     """this life of the member's process"""
     outcome: str
-    """success, terminal, policy_denied, cancelled or not_sent"""
+    """success, terminal, policy_denied, cancelled, not_sent, retryable, throttled, quota_exhausted, reauthentication_required or unknown"""
     prompt_tokens: Tokens | None = None
     """prompt tokens used; null means unknown"""
     output_tokens: Tokens | None = None
@@ -288,6 +433,23 @@ class ResultReported(Word):
     """where the result is"""
     error: str | None = None
     """short reason of a failure, never content"""
+    retry_after_ms: Millis | None = None
+    """what the provider said to wait, for throttled and quota_exhausted; null means nothing"""
+
+
+class RetryRequested(Word):
+    """An operator wants a dead or closed operation tried again."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    start_within_ms: Millis
+    """its new deadline, relative"""
+    author: str
+    """who asks"""
+    reason: str
+    """why"""
 
 
 class SendReported(Word):
@@ -330,14 +492,47 @@ class StartRequested(Word):
     """this life of the member's process"""
 
 
+class UsageReported(Word):
+    """What a call really used, told beside or after its result; totals, never parts."""
+
+    tenant: TenantId
+    """equals the record key"""
+    operation: OperationId
+    """the operation"""
+    incarnation: int
+    """life of the operation id, from the grant"""
+    attempt: int
+    """numbered try, from the grant"""
+    epoch: int
+    """fencing epoch, from the grant"""
+    member: MemberId
+    """the member that speaks"""
+    member_epoch: MemberEpoch
+    """this life of the member's process"""
+    unit: str
+    """tokens"""
+    prompt_tokens: Tokens
+    """prompt tokens used"""
+    output_tokens: Tokens
+    """output tokens used"""
+    evidence: str
+    """names the report, so that a repeat is one; for example the provider's request id"""
+
+
 Input = (
     CancellationRequested
+    | CheckpointReported
+    | ClaimRequested
     | ConfigProposed
     | HeartbeatReported
     | JoinRequested
     | LeaveAnnounced
     | OperationSubmitted
+    | OutcomeEvidence
+    | ReconcileRequested
     | ResultReported
+    | RetryRequested
     | SendReported
     | StartRequested
+    | UsageReported
 )

@@ -113,9 +113,28 @@ _TO_DECISIONS = (
     e.CancelSignalled,
     e.ResultRecorded,
     e.ResultRefusedStale,
+    e.ClaimRefused,
+    e.LeaseExpired,
+    e.CheckpointRecorded,
+    e.CheckpointRefused,
+    e.OutcomeMarkedUnknown,
+    e.EvidenceRecorded,
+    e.OutcomeReconciled,
+    e.OperatorActionNeeded,
+    e.RetryScheduled,
+    e.OperationDeadLettered,
+    e.ManualRetryAccepted,
+    e.ManualActionRefused,
+    e.UsageRefused,
 )
 _TO_GRANTS = (e.GrantIssued, e.GrantExpired, e.GrantRevoked)
-_TO_SETTLEMENTS = (e.ReservationSettled, e.ReservationReleased, e.ReservationExpired)
+_TO_SETTLEMENTS = (
+    e.ReservationSettled,
+    e.ReservationReleased,
+    e.ReservationExpired,
+    e.ReservationForfeited,
+    e.UsageCorrected,
+)
 _TO_CAPACITY = (
     e.CellBegan,
     e.ConfigActivated,
@@ -129,6 +148,11 @@ _TO_CAPACITY = (
     e.MemberRestored,
     e.MemberLost,
     e.MemberSlotReturned,
+    e.LeasesRenewed,
+    e.RenewRefused,
+    e.LeasesReviewed,
+    e.LeasesExtended,
+    e.CooldownSet,
 )
 _TO_DELIVERIES = (
     e.GrantIssued,
@@ -137,11 +161,18 @@ _TO_DELIVERIES = (
     e.StartAccepted,
     e.StartRefused,
     e.CancelSignalled,
+    e.ClaimRefused,
+    e.LeaseExpired,
+    e.RenewRefused,
+    e.CheckpointRecorded,
+    e.CheckpointRefused,
     e.OperationRejected,
     e.DuplicateObserved,
     e.SubmissionConflicted,
     e.OperationExpired,
     e.OperationCancelled,
+    e.OperationDeadLettered,
+    e.OperatorActionNeeded,
     e.MemberSlotGranted,
     e.JoinRefused,
     e.MemberLost,
@@ -152,10 +183,12 @@ _TO_DELIVERIES = (
 TOPICS: dict[Topic, TopicSpec] = {
     Topic.SUBMISSIONS: _input("tenant", i.OperationSubmitted),
     Topic.CANCELLATIONS: _input("tenant", i.CancellationRequested),
-    Topic.STARTS: _input("tenant", i.StartRequested, i.SendReported),
-    Topic.RESULTS: _input("tenant", i.ResultReported),
+    Topic.STARTS: _input(
+        "tenant", i.ClaimRequested, i.StartRequested, i.SendReported, i.CheckpointReported
+    ),
+    Topic.RESULTS: _input("tenant", i.ResultReported, i.UsageReported, i.OutcomeEvidence),
     Topic.MEMBERS: _input("member", i.JoinRequested, i.HeartbeatReported, i.LeaveAnnounced),
-    Topic.CONTROL: _input("name", i.ConfigProposed),
+    Topic.CONTROL: _input("name or tenant", i.ConfigProposed, i.ReconcileRequested, i.RetryRequested),
     Topic.JOURNAL: TopicSpec(
         writer="the owner",
         key="cell",
@@ -199,6 +232,8 @@ _KEY_FIELDS: dict[type, str] = {
     e.CellBegan: "cell",
     e.ConfigActivated: "name",
     e.ConfigRefused: "name",
+    e.LeasesExtended: "cell",
+    e.CooldownSet: "domain",
 }
 """The key of an event on `capacity`, where it is not its member."""
 

@@ -33,9 +33,14 @@ from .events import (
     CancellationForgotten,
     CancellationRemembered,
     CellBegan,
+    CheckpointRecorded,
+    CheckpointRefused,
+    ClaimRefused,
     ConfigActivated,
     ConfigRefused,
+    CooldownSet,
     DuplicateObserved,
+    EvidenceRecorded,
     GrantExpired,
     GrantIssued,
     GrantRevoked,
@@ -43,6 +48,12 @@ from .events import (
     InputQuarantined,
     JoinRefused,
     LeaseClaimed,
+    LeaseExpired,
+    LeasesExtended,
+    LeasesRenewed,
+    LeasesReviewed,
+    ManualActionRefused,
+    ManualRetryAccepted,
     MemberActivated,
     MemberDrainRequested,
     MemberLost,
@@ -52,39 +63,55 @@ from .events import (
     MemberSuspected,
     OperationAdmitted,
     OperationCancelled,
+    OperationDeadLettered,
     OperationDeferred,
     OperationExpired,
     OperationForgotten,
     OperationParked,
     OperationRejected,
     OperationUnparked,
+    OperatorActionNeeded,
+    OutcomeMarkedUnknown,
+    OutcomeReconciled,
+    RenewRefused,
     ReservationExpired,
+    ReservationForfeited,
     ReservationReleased,
     ReservationSettled,
     ResultRecorded,
     ResultRefusedStale,
+    RetryScheduled,
     SendObserved,
     StartAccepted,
     StartRefused,
     SubmissionConflicted,
+    UsageCorrected,
+    UsageRefused,
 )
 from .inputs import (
     CancellationRequested,
     CellConfig,
+    CheckpointReported,
+    ClaimRequested,
     ConfigProposed,
     DimensionConfig,
     DomainConfig,
     HeartbeatReported,
     JoinRequested,
+    LeaseName,
     LeaveAnnounced,
     OperationSubmitted,
+    OutcomeEvidence,
     PoolConfig,
+    ReconcileRequested,
     ResultReported,
+    RetryRequested,
     SendReported,
     StartRequested,
     TenantBudget,
     TenantConfig,
     TopicIdentity,
+    UsageReported,
 )
 
 
@@ -108,6 +135,7 @@ def write_CellConfig(word, head=b""):
         LONG[word.clock_bound_ms],
         LONG[word.silence_ms],
         write_TenantConfig(word.tenant_defaults),
+        LONG[word.self_lease_ms],
     ))
 
 
@@ -209,7 +237,13 @@ def read_CellConfig(data, at):
     else:
         silence_ms, at = read_long(data, at)
     tenant_defaults, at = read_TenantConfig(data, at)
-    return CellConfig(tenant_defaults, submissions_per_entry_max, grants_per_entry_max, timers_per_entry_max, waiting_count_max, waiting_bytes_max, payload_bytes_max, reference_bytes_max, start_within_ms_max, guard_horizon_ms, member_ttl_ms, join_by_ms, self_members_max, deferral_sample_ms, early_cancel_ms, clock_bound_ms, silence_ms), at
+    self_lease_ms = data[at]
+    if self_lease_ms < 0x80:
+        self_lease_ms = (self_lease_ms >> 1) ^ -(self_lease_ms & 1)
+        at += 1
+    else:
+        self_lease_ms, at = read_long(data, at)
+    return CellConfig(tenant_defaults, submissions_per_entry_max, grants_per_entry_max, timers_per_entry_max, waiting_count_max, waiting_bytes_max, payload_bytes_max, reference_bytes_max, start_within_ms_max, guard_horizon_ms, member_ttl_ms, join_by_ms, self_members_max, deferral_sample_ms, early_cancel_ms, clock_bound_ms, silence_ms, self_lease_ms), at
 
 
 def write_DimensionConfig(word, head=b""):
@@ -321,6 +355,14 @@ def write_DomainConfig(word, head=b""):
         LONG[word.transit_ms],
         LONG[word.hold_initial_ms],
         BOOLEAN[word.report_send],
+        LONG[word.attempts_max],
+        LONG[word.retry_backoff_ms],
+        LONG[word.retry_percent],
+        LONG[word.retry_burst],
+        LONG[word.throttles_max],
+        LONG[word.cooldown_ms],
+        LONG[word.unknown_hold_ms],
+        LONG_OR_NULL[word.call_ms_max],
     ))
 
 
@@ -371,7 +413,82 @@ def read_DomainConfig(data, at):
     else:
         hold_initial_ms, at = read_long(data, at)
     report_send, at = read_boolean(data, at)
-    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send), at
+    attempts_max = data[at]
+    if attempts_max < 0x80:
+        attempts_max = (attempts_max >> 1) ^ -(attempts_max & 1)
+        at += 1
+    else:
+        attempts_max, at = read_long(data, at)
+    retry_backoff_ms = data[at]
+    if retry_backoff_ms < 0x80:
+        retry_backoff_ms = (retry_backoff_ms >> 1) ^ -(retry_backoff_ms & 1)
+        at += 1
+    else:
+        retry_backoff_ms, at = read_long(data, at)
+    retry_percent = data[at]
+    if retry_percent < 0x80:
+        retry_percent = (retry_percent >> 1) ^ -(retry_percent & 1)
+        at += 1
+    else:
+        retry_percent, at = read_long(data, at)
+    retry_burst = data[at]
+    if retry_burst < 0x80:
+        retry_burst = (retry_burst >> 1) ^ -(retry_burst & 1)
+        at += 1
+    else:
+        retry_burst, at = read_long(data, at)
+    throttles_max = data[at]
+    if throttles_max < 0x80:
+        throttles_max = (throttles_max >> 1) ^ -(throttles_max & 1)
+        at += 1
+    else:
+        throttles_max, at = read_long(data, at)
+    cooldown_ms = data[at]
+    if cooldown_ms < 0x80:
+        cooldown_ms = (cooldown_ms >> 1) ^ -(cooldown_ms & 1)
+        at += 1
+    else:
+        cooldown_ms, at = read_long(data, at)
+    unknown_hold_ms = data[at]
+    if unknown_hold_ms < 0x80:
+        unknown_hold_ms = (unknown_hold_ms >> 1) ^ -(unknown_hold_ms & 1)
+        at += 1
+    else:
+        unknown_hold_ms, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        call_ms_max = data[at]
+        if call_ms_max < 0x80:
+            call_ms_max = (call_ms_max >> 1) ^ -(call_ms_max & 1)
+            at += 1
+        else:
+            call_ms_max, at = read_long(data, at)
+    elif branch == 0:
+        call_ms_max = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max), at
+
+
+def write_LeaseName(word, head=b""):
+    return b"".join((
+        head,
+        fixed(word.operation, 16),
+        LONG[word.epoch],
+    ))
+
+
+def read_LeaseName(data, at):
+    operation = data[at:at + 16]
+    at += 16
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    return LeaseName(operation, epoch), at
 
 
 def write_PoolConfig(word, head=b""):
@@ -380,6 +497,8 @@ def write_PoolConfig(word, head=b""):
         LONG[word.members_max],
         LONG[word.places_max],
         *array(word.domains, STRING.__getitem__),
+        LONG[word.lease_ms],
+        LONG_OR_NULL[word.unclaimed_max],
     ))
 
 
@@ -397,7 +516,26 @@ def read_PoolConfig(data, at):
     else:
         places_max, at = read_long(data, at)
     domains, at = read_array(data, at, read_string)
-    return PoolConfig(members_max, places_max, domains), at
+    lease_ms = data[at]
+    if lease_ms < 0x80:
+        lease_ms = (lease_ms >> 1) ^ -(lease_ms & 1)
+        at += 1
+    else:
+        lease_ms, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        unclaimed_max = data[at]
+        if unclaimed_max < 0x80:
+            unclaimed_max = (unclaimed_max >> 1) ^ -(unclaimed_max & 1)
+            at += 1
+        else:
+            unclaimed_max, at = read_long(data, at)
+    elif branch == 0:
+        unclaimed_max = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return PoolConfig(members_max, places_max, domains, lease_ms, unclaimed_max), at
 
 
 def write_TenantBudget(word, head=b""):
@@ -429,6 +567,10 @@ def write_TenantConfig(word, head=b""):
         LONG[word.waiting_count_max],
         LONG[word.waiting_bytes_max],
         *array(word.budgets, write_TenantBudget),
+        LONG[word.runtime_ms_max],
+        LONG[word.turns_max],
+        LONG[word.context_bytes_max],
+        LONG[word.artifacts_max],
     ))
 
 
@@ -458,7 +600,31 @@ def read_TenantConfig(data, at):
     else:
         waiting_bytes_max, at = read_long(data, at)
     budgets, at = read_array(data, at, read_TenantBudget)
-    return TenantConfig(weight, rank, waiting_count_max, waiting_bytes_max, budgets), at
+    runtime_ms_max = data[at]
+    if runtime_ms_max < 0x80:
+        runtime_ms_max = (runtime_ms_max >> 1) ^ -(runtime_ms_max & 1)
+        at += 1
+    else:
+        runtime_ms_max, at = read_long(data, at)
+    turns_max = data[at]
+    if turns_max < 0x80:
+        turns_max = (turns_max >> 1) ^ -(turns_max & 1)
+        at += 1
+    else:
+        turns_max, at = read_long(data, at)
+    context_bytes_max = data[at]
+    if context_bytes_max < 0x80:
+        context_bytes_max = (context_bytes_max >> 1) ^ -(context_bytes_max & 1)
+        at += 1
+    else:
+        context_bytes_max, at = read_long(data, at)
+    artifacts_max = data[at]
+    if artifacts_max < 0x80:
+        artifacts_max = (artifacts_max >> 1) ^ -(artifacts_max & 1)
+        at += 1
+    else:
+        artifacts_max, at = read_long(data, at)
+    return TenantConfig(weight, rank, waiting_count_max, waiting_bytes_max, budgets, runtime_ms_max, turns_max, context_bytes_max, artifacts_max), at
 
 
 def write_TopicIdentity(word, head=b""):
@@ -525,6 +691,179 @@ def read_CancellationRequested(data, at):
     reason = data[at:at + size].decode()
     at += size
     return CancellationRequested(tenant, operation, reason), at
+
+
+def write_CheckpointReported(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        LONG[word.number],
+        STRING_OR_NULL[word.state_ref],
+        LONG_OR_NULL[word.context_bytes],
+        LONG_OR_NULL[word.artifacts],
+    ))
+
+
+def read_CheckpointReported(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    number = data[at]
+    if number < 0x80:
+        number = (number >> 1) ^ -(number & 1)
+        at += 1
+    else:
+        number, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        state_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        state_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        context_bytes = data[at]
+        if context_bytes < 0x80:
+            context_bytes = (context_bytes >> 1) ^ -(context_bytes & 1)
+            at += 1
+        else:
+            context_bytes, at = read_long(data, at)
+    elif branch == 0:
+        context_bytes = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        artifacts = data[at]
+        if artifacts < 0x80:
+            artifacts = (artifacts >> 1) ^ -(artifacts & 1)
+            at += 1
+        else:
+            artifacts, at = read_long(data, at)
+    elif branch == 0:
+        artifacts = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return CheckpointReported(tenant, operation, incarnation, attempt, epoch, member, member_epoch, number, state_ref, context_bytes, artifacts), at
+
+
+def write_ClaimRequested(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+    ))
+
+
+def read_ClaimRequested(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    return ClaimRequested(tenant, operation, incarnation, attempt, epoch, member, member_epoch), at
 
 
 def write_ConfigProposed(word, head=b""):
@@ -628,6 +967,7 @@ def write_HeartbeatReported(word, head=b""):
         head,
         STRING[word.member],
         STRING[word.member_epoch],
+        *array(word.leases, write_LeaseName),
     ))
 
 
@@ -648,7 +988,8 @@ def read_HeartbeatReported(data, at):
         at += 1
     member_epoch = data[at:at + size].decode()
     at += size
-    return HeartbeatReported(member, member_epoch), at
+    leases, at = read_array(data, at, read_LeaseName)
+    return HeartbeatReported(member, member_epoch, leases), at
 
 
 def write_JoinRequested(word, head=b""):
@@ -759,6 +1100,10 @@ def write_OperationSubmitted(word, head=b""):
         LONG_OR_NULL[word.start_within_ms],
         LONG_OR_NULL[word.deadline_ms],
         STRING_OR_NULL[word.member],
+        LONG_OR_NULL[word.runtime_ms],
+        LONG_OR_NULL[word.turns_max],
+        *array(word.tools, STRING.__getitem__),
+        NULL if word.parent is None else PRESENT + fixed(word.parent, 16),
     ))
 
 
@@ -945,7 +1290,273 @@ def read_OperationSubmitted(data, at):
         member = None
     else:
         raise Malformed("Expected a branch of a union")
-    return OperationSubmitted(tenant, user, idempotency_key, pool, domain, prompt_tokens, lane, tier, connection, effect, output_tokens_max, payload_bytes, payload_ref, content_sha256, start_within_ms, deadline_ms, member), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        runtime_ms = data[at]
+        if runtime_ms < 0x80:
+            runtime_ms = (runtime_ms >> 1) ^ -(runtime_ms & 1)
+            at += 1
+        else:
+            runtime_ms, at = read_long(data, at)
+    elif branch == 0:
+        runtime_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        turns_max = data[at]
+        if turns_max < 0x80:
+            turns_max = (turns_max >> 1) ^ -(turns_max & 1)
+            at += 1
+        else:
+            turns_max, at = read_long(data, at)
+    elif branch == 0:
+        turns_max = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    tools, at = read_array(data, at, read_string)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        parent = data[at:at + 16]
+        at += 16
+    elif branch == 0:
+        parent = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OperationSubmitted(tenant, user, idempotency_key, pool, domain, prompt_tokens, lane, tier, connection, effect, output_tokens_max, payload_bytes, payload_ref, content_sha256, start_within_ms, deadline_ms, member, runtime_ms, turns_max, tools, parent), at
+
+
+def write_OutcomeEvidence(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        LONG[word.epoch],
+        STRING[word.evidence],
+        STRING[word.verdict],
+        STRING[word.confidence],
+        LONG_OR_NULL[word.prompt_tokens],
+        LONG_OR_NULL[word.output_tokens],
+        STRING_OR_NULL[word.result_ref],
+        STRING_OR_NULL[word.detail],
+    ))
+
+
+def read_OutcomeEvidence(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    evidence = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    verdict = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    confidence = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        prompt_tokens = data[at]
+        if prompt_tokens < 0x80:
+            prompt_tokens = (prompt_tokens >> 1) ^ -(prompt_tokens & 1)
+            at += 1
+        else:
+            prompt_tokens, at = read_long(data, at)
+    elif branch == 0:
+        prompt_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        output_tokens = data[at]
+        if output_tokens < 0x80:
+            output_tokens = (output_tokens >> 1) ^ -(output_tokens & 1)
+            at += 1
+        else:
+            output_tokens, at = read_long(data, at)
+    elif branch == 0:
+        output_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        result_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        result_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        detail = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        detail = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OutcomeEvidence(tenant, operation, incarnation, epoch, evidence, verdict, confidence, prompt_tokens, output_tokens, result_ref, detail), at
+
+
+def write_ReconcileRequested(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        STRING[word.verdict],
+        STRING[word.author],
+        STRING[word.reason],
+        LONG_OR_NULL[word.epoch],
+        LONG_OR_NULL[word.prompt_tokens],
+        LONG_OR_NULL[word.output_tokens],
+        STRING_OR_NULL[word.result_ref],
+    ))
+
+
+def read_ReconcileRequested(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    verdict = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    author = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    reason = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        epoch = data[at]
+        if epoch < 0x80:
+            epoch = (epoch >> 1) ^ -(epoch & 1)
+            at += 1
+        else:
+            epoch, at = read_long(data, at)
+    elif branch == 0:
+        epoch = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        prompt_tokens = data[at]
+        if prompt_tokens < 0x80:
+            prompt_tokens = (prompt_tokens >> 1) ^ -(prompt_tokens & 1)
+            at += 1
+        else:
+            prompt_tokens, at = read_long(data, at)
+    elif branch == 0:
+        prompt_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        output_tokens = data[at]
+        if output_tokens < 0x80:
+            output_tokens = (output_tokens >> 1) ^ -(output_tokens & 1)
+            at += 1
+        else:
+            output_tokens, at = read_long(data, at)
+    elif branch == 0:
+        output_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        result_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        result_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return ReconcileRequested(tenant, operation, verdict, author, reason, epoch, prompt_tokens, output_tokens, result_ref), at
 
 
 def write_ResultReported(word, head=b""):
@@ -964,6 +1575,7 @@ def write_ResultReported(word, head=b""):
         LONG_OR_NULL[word.send_delay_ms],
         STRING_OR_NULL[word.result_ref],
         STRING_OR_NULL[word.error],
+        LONG_OR_NULL[word.retry_after_ms],
     ))
 
 
@@ -1089,7 +1701,67 @@ def read_ResultReported(data, at):
         error = None
     else:
         raise Malformed("Expected a branch of a union")
-    return ResultReported(tenant, operation, incarnation, attempt, epoch, member, member_epoch, outcome, prompt_tokens, output_tokens, send_delay_ms, result_ref, error), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        retry_after_ms = data[at]
+        if retry_after_ms < 0x80:
+            retry_after_ms = (retry_after_ms >> 1) ^ -(retry_after_ms & 1)
+            at += 1
+        else:
+            retry_after_ms, at = read_long(data, at)
+    elif branch == 0:
+        retry_after_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return ResultReported(tenant, operation, incarnation, attempt, epoch, member, member_epoch, outcome, prompt_tokens, output_tokens, send_delay_ms, result_ref, error, retry_after_ms), at
+
+
+def write_RetryRequested(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.start_within_ms],
+        STRING[word.author],
+        STRING[word.reason],
+    ))
+
+
+def read_RetryRequested(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    start_within_ms = data[at]
+    if start_within_ms < 0x80:
+        start_within_ms = (start_within_ms >> 1) ^ -(start_within_ms & 1)
+        at += 1
+    else:
+        start_within_ms, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    author = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    reason = data[at:at + size].decode()
+    at += size
+    return RetryRequested(tenant, operation, start_within_ms, author, reason), at
 
 
 def write_SendReported(word, head=b""):
@@ -1219,6 +1891,99 @@ def read_StartRequested(data, at):
     member_epoch = data[at:at + size].decode()
     at += size
     return StartRequested(tenant, operation, incarnation, attempt, epoch, member, member_epoch), at
+
+
+def write_UsageReported(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.unit],
+        LONG[word.prompt_tokens],
+        LONG[word.output_tokens],
+        STRING[word.evidence],
+    ))
+
+
+def read_UsageReported(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    unit = data[at:at + size].decode()
+    at += size
+    prompt_tokens = data[at]
+    if prompt_tokens < 0x80:
+        prompt_tokens = (prompt_tokens >> 1) ^ -(prompt_tokens & 1)
+        at += 1
+    else:
+        prompt_tokens, at = read_long(data, at)
+    output_tokens = data[at]
+    if output_tokens < 0x80:
+        output_tokens = (output_tokens >> 1) ^ -(output_tokens & 1)
+        at += 1
+    else:
+        output_tokens, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    evidence = data[at:at + size].decode()
+    at += size
+    return UsageReported(tenant, operation, incarnation, attempt, epoch, member, member_epoch, unit, prompt_tokens, output_tokens, evidence), at
 
 
 def write_CancelSignalled(word, head=b""):
@@ -1372,6 +2137,265 @@ def read_CellBegan(data, at):
     return CellBegan(cell, topics), at
 
 
+def write_CheckpointRecorded(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        LONG[word.number],
+        STRING_OR_NULL[word.state_ref],
+        LONG_OR_NULL[word.context_bytes],
+        LONG_OR_NULL[word.artifacts],
+    ))
+
+
+def read_CheckpointRecorded(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    number = data[at]
+    if number < 0x80:
+        number = (number >> 1) ^ -(number & 1)
+        at += 1
+    else:
+        number, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        state_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        state_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        context_bytes = data[at]
+        if context_bytes < 0x80:
+            context_bytes = (context_bytes >> 1) ^ -(context_bytes & 1)
+            at += 1
+        else:
+            context_bytes, at = read_long(data, at)
+    elif branch == 0:
+        context_bytes = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        artifacts = data[at]
+        if artifacts < 0x80:
+            artifacts = (artifacts >> 1) ^ -(artifacts & 1)
+            at += 1
+        else:
+            artifacts, at = read_long(data, at)
+    elif branch == 0:
+        artifacts = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return CheckpointRecorded(tenant, operation, incarnation, attempt, epoch, member, member_epoch, number, state_ref, context_bytes, artifacts), at
+
+
+def write_CheckpointRefused(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        LONG[word.number],
+        STRING[word.code],
+    ))
+
+
+def read_CheckpointRefused(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    number = data[at]
+    if number < 0x80:
+        number = (number >> 1) ^ -(number & 1)
+        at += 1
+    else:
+        number, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    code = data[at:at + size].decode()
+    at += size
+    return CheckpointRefused(tenant, operation, incarnation, attempt, epoch, member, member_epoch, number, code), at
+
+
+def write_ClaimRefused(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.code],
+    ))
+
+
+def read_ClaimRefused(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    code = data[at:at + size].decode()
+    at += size
+    return ClaimRefused(tenant, operation, incarnation, attempt, epoch, member, member_epoch, code), at
+
+
 def write_ConfigActivated(word, head=b""):
     return b"".join((
         head,
@@ -1523,6 +2547,48 @@ def read_ConfigRefused(data, at):
     return ConfigRefused(scope, name, version, author, code, detail), at
 
 
+def write_CooldownSet(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.domain],
+        STRING[word.cause],
+        LONG_OR_NULL[word.until_ms],
+    ))
+
+
+def read_CooldownSet(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    domain = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    cause = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        until_ms = data[at]
+        if until_ms < 0x80:
+            until_ms = (until_ms >> 1) ^ -(until_ms & 1)
+            at += 1
+        else:
+            until_ms, at = read_long(data, at)
+    elif branch == 0:
+        until_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return CooldownSet(domain, cause, until_ms), at
+
+
 def write_DuplicateObserved(word, head=b""):
     return b"".join((
         head,
@@ -1584,6 +2650,119 @@ def read_DuplicateObserved(data, at):
     else:
         raise Malformed("Expected a branch of a union")
     return DuplicateObserved(tenant, operation, state, code, member), at
+
+
+def write_EvidenceRecorded(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.source],
+        STRING[word.evidence],
+        STRING[word.verdict],
+        STRING[word.confidence],
+        STRING_OR_NULL[word.detail],
+    ))
+
+
+def read_EvidenceRecorded(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    source = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    evidence = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    verdict = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    confidence = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        detail = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        detail = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return EvidenceRecorded(tenant, operation, incarnation, attempt, epoch, member, member_epoch, source, evidence, verdict, confidence, detail), at
 
 
 def write_GrantExpired(word, head=b""):
@@ -1680,6 +2859,12 @@ def write_GrantIssued(word, head=b""):
         LONG[word.lift],
         LONG[word.config_version],
         LONG[word.authority_epoch],
+        LONG_OR_NULL[word.runtime_ms],
+        LONG_OR_NULL[word.turns_max],
+        *array(word.tools, STRING.__getitem__),
+        NULL if word.parent is None else PRESENT + fixed(word.parent, 16),
+        LONG[word.checkpoint],
+        STRING_OR_NULL[word.checkpoint_ref],
     ))
 
 
@@ -1898,7 +3083,64 @@ def read_GrantIssued(data, at):
         at += 1
     else:
         authority_epoch, at = read_long(data, at)
-    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        runtime_ms = data[at]
+        if runtime_ms < 0x80:
+            runtime_ms = (runtime_ms >> 1) ^ -(runtime_ms & 1)
+            at += 1
+        else:
+            runtime_ms, at = read_long(data, at)
+    elif branch == 0:
+        runtime_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        turns_max = data[at]
+        if turns_max < 0x80:
+            turns_max = (turns_max >> 1) ^ -(turns_max & 1)
+            at += 1
+        else:
+            turns_max, at = read_long(data, at)
+    elif branch == 0:
+        turns_max = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    tools, at = read_array(data, at, read_string)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        parent = data[at:at + 16]
+        at += 16
+    elif branch == 0:
+        parent = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    checkpoint = data[at]
+    if checkpoint < 0x80:
+        checkpoint = (checkpoint >> 1) ^ -(checkpoint & 1)
+        at += 1
+    else:
+        checkpoint, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        checkpoint_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        checkpoint_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref), at
 
 
 def write_GrantRevoked(word, head=b""):
@@ -2162,6 +3404,265 @@ def read_LeaseClaimed(data, at):
     return LeaseClaimed(tenant, operation, incarnation, attempt, epoch, member, member_epoch, expires_ms), at
 
 
+def write_LeaseExpired(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        BOOLEAN[word.started],
+    ))
+
+
+def read_LeaseExpired(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    started, at = read_boolean(data, at)
+    return LeaseExpired(tenant, operation, incarnation, attempt, epoch, member, member_epoch, started), at
+
+
+def write_LeasesExtended(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.cell],
+        LONG[word.by_ms],
+    ))
+
+
+def read_LeasesExtended(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    cell = data[at:at + size].decode()
+    at += size
+    by_ms = data[at]
+    if by_ms < 0x80:
+        by_ms = (by_ms >> 1) ^ -(by_ms & 1)
+        at += 1
+    else:
+        by_ms, at = read_long(data, at)
+    return LeasesExtended(cell, by_ms), at
+
+
+def write_LeasesRenewed(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.member],
+        STRING[word.member_epoch],
+        LONG[word.expires_ms],
+        *array(word.unnamed, write_LeaseName),
+    ))
+
+
+def read_LeasesRenewed(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    expires_ms = data[at]
+    if expires_ms < 0x80:
+        expires_ms = (expires_ms >> 1) ^ -(expires_ms & 1)
+        at += 1
+    else:
+        expires_ms, at = read_long(data, at)
+    unnamed, at = read_array(data, at, read_LeaseName)
+    return LeasesRenewed(member, member_epoch, expires_ms, unnamed), at
+
+
+def write_LeasesReviewed(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.member],
+        STRING[word.member_epoch],
+    ))
+
+
+def read_LeasesReviewed(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    return LeasesReviewed(member, member_epoch), at
+
+
+def write_ManualActionRefused(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        STRING[word.action],
+        STRING[word.code],
+        STRING[word.detail],
+        STRING[word.author],
+    ))
+
+
+def read_ManualActionRefused(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    action = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    code = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    detail = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    author = data[at:at + size].decode()
+    at += size
+    return ManualActionRefused(tenant, operation, action, code, detail, author), at
+
+
+def write_ManualRetryAccepted(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.deadline_ms],
+        STRING[word.author],
+        STRING[word.reason],
+    ))
+
+
+def read_ManualRetryAccepted(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    deadline_ms = data[at]
+    if deadline_ms < 0x80:
+        deadline_ms = (deadline_ms >> 1) ^ -(deadline_ms & 1)
+        at += 1
+    else:
+        deadline_ms, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    author = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    reason = data[at:at + size].decode()
+    at += size
+    return ManualRetryAccepted(tenant, operation, deadline_ms, author, reason), at
+
+
 def write_MemberActivated(word, head=b""):
     return b"".join((
         head,
@@ -2292,6 +3793,7 @@ def write_MemberSlotGranted(word, head=b""):
         INT[word.places],
         STRING_OR_NULL[word.tenant],
         LONG[word.join_by_ms],
+        LONG_OR_NULL[word.lease_ms],
     ))
 
 
@@ -2347,7 +3849,20 @@ def read_MemberSlotGranted(data, at):
         at += 1
     else:
         join_by_ms, at = read_long(data, at)
-    return MemberSlotGranted(member, member_epoch, pool, places, join_by_ms, tenant), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        lease_ms = data[at]
+        if lease_ms < 0x80:
+            lease_ms = (lease_ms >> 1) ^ -(lease_ms & 1)
+            at += 1
+        else:
+            lease_ms, at = read_long(data, at)
+    elif branch == 0:
+        lease_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return MemberSlotGranted(member, member_epoch, pool, places, join_by_ms, tenant, lease_ms), at
 
 
 def write_MemberSlotReturned(word, head=b""):
@@ -2437,6 +3952,10 @@ def write_OperationAdmitted(word, head=b""):
         fixed(word.payload_digest, 32),
         LONG[word.deadline_ms],
         STRING_OR_NULL[word.member],
+        LONG_OR_NULL[word.runtime_ms],
+        LONG_OR_NULL[word.turns_max],
+        *array(word.tools, STRING.__getitem__),
+        NULL if word.parent is None else PRESENT + fixed(word.parent, 16),
     ))
 
 
@@ -2590,7 +4109,43 @@ def read_OperationAdmitted(data, at):
         member = None
     else:
         raise Malformed("Expected a branch of a union")
-    return OperationAdmitted(tenant, operation, incarnation, sequence, reuse, user, pool, domain, lane, effect, prompt_tokens, output_tokens_max, payload_bytes, payload_digest, deadline_ms, tier, connection, payload_ref, member), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        runtime_ms = data[at]
+        if runtime_ms < 0x80:
+            runtime_ms = (runtime_ms >> 1) ^ -(runtime_ms & 1)
+            at += 1
+        else:
+            runtime_ms, at = read_long(data, at)
+    elif branch == 0:
+        runtime_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        turns_max = data[at]
+        if turns_max < 0x80:
+            turns_max = (turns_max >> 1) ^ -(turns_max & 1)
+            at += 1
+        else:
+            turns_max, at = read_long(data, at)
+    elif branch == 0:
+        turns_max = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    tools, at = read_array(data, at, read_string)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        parent = data[at:at + 16]
+        at += 16
+    elif branch == 0:
+        parent = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OperationAdmitted(tenant, operation, incarnation, sequence, reuse, user, pool, domain, lane, effect, prompt_tokens, output_tokens_max, payload_bytes, payload_digest, deadline_ms, tier, connection, payload_ref, member, runtime_ms, turns_max, tools, parent), at
 
 
 def write_OperationCancelled(word, head=b""):
@@ -2638,6 +4193,60 @@ def read_OperationCancelled(data, at):
     else:
         raise Malformed("Expected a branch of a union")
     return OperationCancelled(tenant, operation, reason, member), at
+
+
+def write_OperationDeadLettered(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        STRING[word.reason],
+        STRING_OR_NULL[word.member],
+    ))
+
+
+def read_OperationDeadLettered(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    reason = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        member = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        member = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OperationDeadLettered(tenant, operation, incarnation, reason, member), at
 
 
 def write_OperationDeferred(word, head=b""):
@@ -2971,6 +4580,396 @@ def read_OperationUnparked(data, at):
     return OperationUnparked(tenant, operation), at
 
 
+def write_OperatorActionNeeded(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        LONG[word.epoch],
+        STRING[word.reason],
+        STRING_OR_NULL[word.member],
+    ))
+
+
+def read_OperatorActionNeeded(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    reason = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        member = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        member = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OperatorActionNeeded(tenant, operation, incarnation, epoch, reason, member), at
+
+
+def write_OutcomeMarkedUnknown(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.domain],
+        STRING[word.cause],
+        LONG[word.hold_until_ms],
+        STRING_OR_NULL[word.error],
+    ))
+
+
+def read_OutcomeMarkedUnknown(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    domain = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    cause = data[at:at + size].decode()
+    at += size
+    hold_until_ms = data[at]
+    if hold_until_ms < 0x80:
+        hold_until_ms = (hold_until_ms >> 1) ^ -(hold_until_ms & 1)
+        at += 1
+    else:
+        hold_until_ms, at = read_long(data, at)
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        error = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        error = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OutcomeMarkedUnknown(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, cause, hold_until_ms, error), at
+
+
+def write_OutcomeReconciled(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.source],
+        STRING[word.verdict],
+        STRING[word.confidence],
+        STRING_OR_NULL[word.evidence],
+        STRING_OR_NULL[word.author],
+        STRING_OR_NULL[word.reason],
+        LONG_OR_NULL[word.prompt_tokens],
+        LONG_OR_NULL[word.output_tokens],
+        STRING_OR_NULL[word.result_ref],
+    ))
+
+
+def read_OutcomeReconciled(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    source = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    verdict = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    confidence = data[at:at + size].decode()
+    at += size
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        evidence = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        evidence = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        author = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        author = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        reason = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        reason = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        prompt_tokens = data[at]
+        if prompt_tokens < 0x80:
+            prompt_tokens = (prompt_tokens >> 1) ^ -(prompt_tokens & 1)
+            at += 1
+        else:
+            prompt_tokens, at = read_long(data, at)
+    elif branch == 0:
+        prompt_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        output_tokens = data[at]
+        if output_tokens < 0x80:
+            output_tokens = (output_tokens >> 1) ^ -(output_tokens & 1)
+            at += 1
+        else:
+            output_tokens, at = read_long(data, at)
+    elif branch == 0:
+        output_tokens = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        result_ref = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        result_ref = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return OutcomeReconciled(tenant, operation, incarnation, attempt, epoch, member, member_epoch, source, verdict, confidence, evidence, author, reason, prompt_tokens, output_tokens, result_ref), at
+
+
+def write_RenewRefused(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.member],
+        STRING[word.member_epoch],
+        fixed(word.operation, 16),
+        LONG[word.epoch],
+        STRING[word.code],
+    ))
+
+
+def read_RenewRefused(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    code = data[at:at + size].decode()
+    at += size
+    return RenewRefused(member, member_epoch, operation, epoch, code), at
+
+
 def write_ReservationExpired(word, head=b""):
     return b"".join((
         head,
@@ -3030,6 +5029,97 @@ def read_ReservationExpired(data, at):
     member_epoch = data[at:at + size].decode()
     at += size
     return ReservationExpired(tenant, operation, incarnation, attempt, epoch, member, member_epoch), at
+
+
+def write_ReservationForfeited(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.domain],
+        LONG[word.tokens_reserved],
+        LONG[word.held_ms],
+        LONG[word.cost_ns],
+    ))
+
+
+def read_ReservationForfeited(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    domain = data[at:at + size].decode()
+    at += size
+    tokens_reserved = data[at]
+    if tokens_reserved < 0x80:
+        tokens_reserved = (tokens_reserved >> 1) ^ -(tokens_reserved & 1)
+        at += 1
+    else:
+        tokens_reserved, at = read_long(data, at)
+    held_ms = data[at]
+    if held_ms < 0x80:
+        held_ms = (held_ms >> 1) ^ -(held_ms & 1)
+        at += 1
+    else:
+        held_ms, at = read_long(data, at)
+    cost_ns = data[at]
+    if cost_ns < 0x80:
+        cost_ns = (cost_ns >> 1) ^ -(cost_ns & 1)
+        at += 1
+    else:
+        cost_ns, at = read_long(data, at)
+    return ReservationForfeited(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, tokens_reserved, held_ms, cost_ns), at
 
 
 def write_ReservationReleased(word, head=b""):
@@ -3237,6 +5327,7 @@ def write_ResultRecorded(word, head=b""):
         LONG_OR_NULL[word.output_tokens],
         STRING_OR_NULL[word.result_ref],
         STRING_OR_NULL[word.error],
+        STRING_OR_NULL[word.usage_code],
     ))
 
 
@@ -3350,7 +5441,22 @@ def read_ResultRecorded(data, at):
         error = None
     else:
         raise Malformed("Expected a branch of a union")
-    return ResultRecorded(tenant, operation, incarnation, attempt, epoch, member, member_epoch, outcome, late, prompt_tokens, output_tokens, result_ref, error), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        size = data[at]
+        if size & 0x81:
+            size, at = read_size(data, at)
+        else:
+            size >>= 1
+            at += 1
+        usage_code = data[at:at + size].decode()
+        at += size
+    elif branch == 0:
+        usage_code = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return ResultRecorded(tenant, operation, incarnation, attempt, epoch, member, member_epoch, outcome, late, prompt_tokens, output_tokens, result_ref, error, usage_code), at
 
 
 def write_ResultRefusedStale(word, head=b""):
@@ -3460,6 +5566,65 @@ def read_ResultRefusedStale(data, at):
     return ResultRefusedStale(tenant, operation, incarnation, attempt, epoch, member, member_epoch, code, outcome, prompt_tokens, output_tokens), at
 
 
+def write_RetryScheduled(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.cause],
+        LONG[word.not_before_ms],
+    ))
+
+
+def read_RetryScheduled(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    cause = data[at:at + size].decode()
+    at += size
+    not_before_ms = data[at]
+    if not_before_ms < 0x80:
+        not_before_ms = (not_before_ms >> 1) ^ -(not_before_ms & 1)
+        at += 1
+    else:
+        not_before_ms, at = read_long(data, at)
+    return RetryScheduled(tenant, operation, incarnation, attempt, epoch, cause, not_before_ms), at
+
+
 def write_SendObserved(word, head=b""):
     return b"".join((
         head,
@@ -3540,6 +5705,7 @@ def write_StartAccepted(word, head=b""):
         STRING[word.member_epoch],
         LONG[word.send_within_ms],
         LONG[word.latest_arrival_ms],
+        BOOLEAN[word.commits_entitlement],
     ))
 
 
@@ -3600,7 +5766,8 @@ def read_StartAccepted(data, at):
         at += 1
     else:
         latest_arrival_ms, at = read_long(data, at)
-    return StartAccepted(tenant, operation, incarnation, attempt, epoch, member, member_epoch, send_within_ms, latest_arrival_ms), at
+    commits_entitlement, at = read_boolean(data, at)
+    return StartAccepted(tenant, operation, incarnation, attempt, epoch, member, member_epoch, send_within_ms, latest_arrival_ms, commits_entitlement), at
 
 
 def write_StartRefused(word, head=b""):
@@ -3709,6 +5876,169 @@ def read_SubmissionConflicted(data, at):
     else:
         raise Malformed("Expected a branch of a union")
     return SubmissionConflicted(tenant, operation, member), at
+
+
+def write_UsageCorrected(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.domain],
+        STRING[word.evidence],
+        LONG[word.tokens_before],
+        LONG[word.tokens_actual],
+    ))
+
+
+def read_UsageCorrected(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    domain = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    evidence = data[at:at + size].decode()
+    at += size
+    tokens_before = data[at]
+    if tokens_before < 0x80:
+        tokens_before = (tokens_before >> 1) ^ -(tokens_before & 1)
+        at += 1
+    else:
+        tokens_before, at = read_long(data, at)
+    tokens_actual = data[at]
+    if tokens_actual < 0x80:
+        tokens_actual = (tokens_actual >> 1) ^ -(tokens_actual & 1)
+        at += 1
+    else:
+        tokens_actual, at = read_long(data, at)
+    return UsageCorrected(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, evidence, tokens_before, tokens_actual), at
+
+
+def write_UsageRefused(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        LONG[word.incarnation],
+        INT[word.attempt],
+        LONG[word.epoch],
+        STRING[word.member],
+        STRING[word.member_epoch],
+        STRING[word.code],
+    ))
+
+
+def read_UsageRefused(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    incarnation = data[at]
+    if incarnation < 0x80:
+        incarnation = (incarnation >> 1) ^ -(incarnation & 1)
+        at += 1
+    else:
+        incarnation, at = read_long(data, at)
+    attempt = data[at]
+    if attempt < 0x80:
+        attempt = (attempt >> 1) ^ -(attempt & 1)
+        at += 1
+    else:
+        attempt, at = read_long(data, at)
+    epoch = data[at]
+    if epoch < 0x80:
+        epoch = (epoch >> 1) ^ -(epoch & 1)
+        at += 1
+    else:
+        epoch, at = read_long(data, at)
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    code = data[at:at + size].decode()
+    at += size
+    return UsageRefused(tenant, operation, incarnation, attempt, epoch, member, member_epoch, code), at
 
 
 def write_Entry(word, head=b""):

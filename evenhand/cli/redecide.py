@@ -7,12 +7,15 @@ from tempfile import TemporaryDirectory
 
 from projections.replay import Taken
 from schemas.codec import decode, encode
+from schemas.events import LeasesExtended
 from schemas.ids import StateHash
 from schemas.journal import CAUSE_TIME, Entry, EntryEvent, Head
 from schemas.topics import INPUT_TOPICS, Topic
+from schemas.units import Millis
 from streams.core import outcomes
-from streams.core.decider import CORE_VERSION, evolve, step
-from streams.core.state import State
+from streams.core.decider import CORE_VERSION, step
+from streams.core.evolution import evolve
+from streams.core.opening import open_state
 from streams.core.tables import chain_hash
 from streams.shell.kafka.inputs import input_topic, read_input
 from streams.shell.restore import GENESIS_HASH
@@ -30,7 +33,7 @@ class Redecider:
 
     def __init__(self, store: TableStore, partitions: Mapping[Topic, int]) -> None:
         self._store = store
-        self._state = State(store)
+        self._state = open_state(store)
         self._topics = [input_topic(topic, partitions[topic]) for topic in INPUT_TOPICS]
         self._hash = GENESIS_HASH
 
@@ -51,8 +54,14 @@ class Redecider:
         to say, and an owner that may not let time act yet says nothing of it.
         """
         self._state.begin(entry)
-        timers = any(recorded.cause == CAUSE_TIME for recorded in entry.events)
-        decided = step(self._state, self._read(taken), timers=timers)
+        timed = [decode(one.body) for one in entry.events if one.cause == CAUSE_TIME]
+        silences = [event.by_ms for event in timed if isinstance(event, LeasesExtended)]
+        decided = step(
+            self._state,
+            self._read(taken),
+            timers=len(timed) > len(silences),
+            silence_ms=Millis(sum(silences)),
+        )
         self._keep(entry)
         return [EntryEvent(cause=cause, body=encode(event)) for cause, event in decided]
 

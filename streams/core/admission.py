@@ -23,10 +23,10 @@ from schemas.inputs import OperationSubmitted
 from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
-from . import shape
-from .budgets import call_cost, cost_ns, earliest_ms, never_fits
+from . import shape, waiting
+from .budgets import cost_ns, cost_of, earliest_ms, never_fits
 from .limits import HINT_QUEUES_MAX
-from .operations import OperationRow
+from .operations import Extra, OperationRow
 from .outcomes import Refusal
 from .rows import CancelRow, cancel_key
 from .state import State
@@ -72,9 +72,8 @@ def _repeat(operation: OperationId, asked: OperationSubmitted, known: OperationR
 
 
 def _fit(state: State, asked: OperationSubmitted) -> Refusal | None:
-    assert asked.output_tokens_max is not None
     windows = state.config.domains[asked.domain].levels(asked.tenant)
-    never = never_fits(windows, call_cost(Tokens(asked.prompt_tokens + asked.output_tokens_max)))
+    never = never_fits(windows, shape.cost(asked))
     if never is None:
         return None
     return Refusal(
@@ -87,15 +86,15 @@ def _fit(state: State, asked: OperationSubmitted) -> Refusal | None:
 
 
 def _caps(state: State, asked: OperationSubmitted) -> Refusal | None:
-    tenant, waiting = state.config.tenant(asked.tenant), state.waiting(asked.tenant)
+    tenant, held_now = state.config.tenant(asked.tenant), state.waiting(asked.tenant)
     domain, cell, bounds = state.config.domains[asked.domain], state.cell, state.bounds
     size = asked.payload_bytes
     for code, count, count_max, held, held_max in (
         (
             Code.TENANT_QUEUE_FULL,
-            waiting.count,
+            held_now.count,
             tenant.waiting_count_max,
-            waiting.bytes,
+            held_now.bytes,
             tenant.waiting_bytes_max,
         ),
         (
@@ -139,7 +138,7 @@ def _room_ms(state: State, asked: OperationSubmitted, code: Code) -> Millis | No
     if counter is None or not counter.queues:
         return None
     head = min(queue.head() for queue in islice(counter.queues.values(), HINT_QUEUES_MAX))
-    fits_ms = earliest_ms(domain.levels(counter.tenant), call_cost(head.tokens))
+    fits_ms = earliest_ms(domain.levels(counter.tenant), cost_of(head))
     if not fits_ms:  # it fits by now, so that a place is what it waits for; or no exit helps
         return None
     return Millis(fits_ms + state.cell.stepped_ms)
@@ -163,7 +162,6 @@ def _rejected(operation: OperationId, asked: OperationSubmitted, refusal: Refusa
 def _admitted(
     state: State, operation: OperationId, asked: OperationSubmitted, *, reuse: bool
 ) -> OperationAdmitted:
-    assert asked.output_tokens_max is not None
     relative = asked.start_within_ms
     instants = [
         *([] if asked.deadline_ms is None else [asked.deadline_ms]),
@@ -183,12 +181,16 @@ def _admitted(
         connection=asked.connection,
         effect=asked.effect,
         prompt_tokens=asked.prompt_tokens,
-        output_tokens_max=asked.output_tokens_max,
+        output_tokens_max=asked.output_tokens_max or Tokens(0),
         payload_bytes=asked.payload_bytes,
         payload_ref=asked.payload_ref,
         payload_digest=payload_digest(asked),
         deadline_ms=min(instants),
         member=asked.member,
+        runtime_ms=asked.runtime_ms,
+        turns_max=asked.turns_max,
+        tools=asked.tools,
+        parent=asked.parent,
     )
 
 
@@ -226,12 +228,27 @@ def admitted(state: State, event: OperationAdmitted) -> None:
         deadline_ms=event.deadline_ms,
         member=event.member,
     )
-    state.wait(event.operation, row)
+    if event.runtime_ms is not None or event.turns_max is not None or event.parent is not None:
+        row.extra = Extra(
+            runtime_ms=event.runtime_ms,
+            turns_max=event.turns_max,
+            tools=event.tools,
+            parent=event.parent,
+        )
+    waiting.wait(state, event.operation, row)
     domain = state.config.domains[event.domain]
     lane = state.lane(event.domain, event.lane)
     hold_ms = lane.counter(event.tenant).row.hold_ms or domain.config.hold_initial_ms
-    cost = call_cost(Tokens(event.prompt_tokens + event.output_tokens_max))
-    lane.admitted(cost_ns(domain.dimensions(), cost, hold_ms=hold_ms))
+    lane.admitted(cost_ns(domain.dimensions(), cost_of(row), hold_ms=hold_ms))
+    _count_turn(state, event)
+
+
+def _count_turn(state: State, event: OperationAdmitted) -> None:
+    if event.parent is not None:
+        parent = state.operation(event.parent)
+        assert parent is not None, "Expected a parent that was running"
+        parent.extend().turns += 1
+        state.put(event.parent, parent)
 
 
 def rejected(state: State, event: OperationRejected) -> None:

@@ -1,7 +1,7 @@
 """Whether a call may run now: every level and dimension looked at together, then taken together."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from schemas.inputs import DimensionConfig
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Tokens
@@ -18,11 +18,33 @@ class Cost(NamedTuple):
     requests: Requests
     tokens: Tokens
     slots: Slots
+    runs: int = 0
 
     def amount(self, dimension: DimensionConfig) -> int:
         """The part that counts in this dimension."""
         amount: int = getattr(self, dimension.unit)  # a unit has the name of its field
         return amount
+
+
+RUN_COST = Cost(Requests(0), Tokens(0), Slots(0), 1)
+"""A run holds no provider budget while it waits for its turns (R74)."""
+
+
+class Reserving(Protocol):
+    """What is known of an operation wherever its cost is asked for."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """Prompt and output ceiling."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a tool loop."""
+
+
+def cost_of(one: Reserving) -> Cost:
+    """What an operation takes while it runs."""
+    return RUN_COST if one.is_run else call_cost(one.tokens)
 
 
 def call_cost(tokens: Tokens) -> Cost:
@@ -79,6 +101,12 @@ def _occupies_ns(dimension: DimensionConfig, amount: int, hold_ms: Millis) -> in
         return 1
     span_ms = hold_ms if dimension.window_ms is None else dimension.window_ms
     return -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit)
+
+
+def tokens_cost_ns(dimensions: Iterable[DimensionConfig], tokens: Tokens) -> Nanos:
+    """What so many tokens alone cost."""
+    cost = Cost(Requests(0), tokens, Slots(0))
+    return cost_ns(dimensions, cost, hold_ms=Millis(0))
 
 
 def settled_cost_ns(

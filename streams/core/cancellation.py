@@ -17,6 +17,7 @@ from schemas.inputs import CancellationRequested
 from schemas.phase import Phase
 from schemas.units import Millis
 
+from . import waiting
 from .limits import EARLY_CANCELS_MAX
 from .outcomes import Unreadable
 from .rows import CancelRow, cancel_key
@@ -46,7 +47,7 @@ def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unre
     match row.phase:
         case Phase.WAITING | Phase.PARKED:
             return [cancelled]
-        case Phase.GRANTED:
+        case Phase.GRANTED | Phase.LEASED:
             attempt = state.attempts[operation]
             named = attempt.named(operation)
             return [
@@ -54,7 +55,7 @@ def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unre
                 ReservationReleased(**named, reason="cancelled"),
                 cancelled,
             ]
-        case Phase.STARTED if row.cancel_reason is None:
+        case Phase.STARTED | Phase.UNKNOWN if row.cancel_reason is None:
             attempt = state.attempts[operation]
             return [CancelSignalled(**attempt.named(operation), cause=asked.reason)]
         case _:
@@ -109,7 +110,7 @@ def cancelled(state: State, event: OperationCancelled) -> None:
     """Over, and out of its queue: what was granted or not sent has gone back to it before."""
     row = state.operation(event.operation)
     assert row is not None
-    state.leave_queue(event.operation, row)
+    waiting.leave_queue(state, event.operation, row)
     forgotten(state, event)
     state.finish(event.operation, row, Phase.CANCELLED)
 
@@ -120,3 +121,7 @@ def signalled(state: State, event: CancelSignalled) -> None:
     assert row is not None
     row.cancel_reason = event.cause
     state.put(event.operation, row)
+    attempt = state.attempts[event.operation]
+    if attempt.runtime_ms is not None:  # asked once is enough
+        attempt.runtime_ms = None
+        state.put_attempt(event.operation, attempt)

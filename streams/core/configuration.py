@@ -18,9 +18,11 @@ from schemas.units import Millis
 from .configured import tenant_scope
 from .fairness import Policy
 from .limits import (
+    COUNT_MAX,
     DETAIL_CHARS_MAX,
     DIMENSIONS_MAX,
     GRANTS_PER_ENTRY_MAX,
+    LEASE_MS_MIN,
     LIMIT_MAX,
     PLACES_MAX,
     REFERENCE_BYTES_MAX,
@@ -148,6 +150,11 @@ def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator
         yield f"Expected a policy of {[str(one) for one in Policy]}, but got {body.policy!r:.40}"
     yield from _range_faults(body, 0, ("waiting_count_max", "waiting_bytes_max", "transit_ms"))
     yield from _range_faults(body, 1, ("claim_by_ms", "send_within_ms", "hold_initial_ms"))
+    yield from _range_faults(body, 1, ("attempts_max", "retry_backoff_ms", "unknown_hold_ms"))
+    yield from _range_faults(body, 0, ("throttles_max", "retry_burst", "cooldown_ms"), COUNT_MAX)
+    yield from _range_faults(body, 0, ("retry_percent",), 100)
+    if body.call_ms_max is not None and not 0 < body.call_ms_max <= body.unknown_hold_ms:
+        yield f"Expected call_ms_max from 1 to unknown_hold_ms, but got {body.call_ms_max}"
     yield from _level_faults(state, "domain", name, body.dimensions)
 
 
@@ -169,6 +176,8 @@ def _share_faults(body: TenantConfig) -> Iterator[str]:
     if not 1 <= body.weight <= WEIGHT_MAX:
         yield f"Expected a weight from 1 to {WEIGHT_MAX}, but got {body.weight}"
     yield from _range_faults(body, 0, ("waiting_count_max", "waiting_bytes_max"))
+    yield from _range_faults(body, 1, ("runtime_ms_max",))
+    yield from _range_faults(body, 0, ("turns_max", "context_bytes_max", "artifacts_max"))
 
 
 def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
@@ -176,6 +185,8 @@ def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
         yield f"Expected a name of its own, but {name!r} is reserved"
     if body.members_max < 0 or not 0 < body.places_max <= PLACES_MAX:
         yield f"Expected members_max of 0 or more and places_max from 1 to {PLACES_MAX}"
+    if not LEASE_MS_MIN <= body.lease_ms <= LIMIT_MAX:
+        yield f"Expected lease_ms of {LEASE_MS_MIN} or more, but got {body.lease_ms}"
     for domain in body.domains:
         if domain not in state.config.domains:
             yield f"Expected a budget domain, but got {domain!r}"
@@ -230,7 +241,10 @@ def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
 
 
 def activated(state: State, event: ConfigActivated) -> None:
-    """Active from here on; every domain is looked at again, parked work too."""
+    """Active from here on; every domain is looked at again, parked work too.
+
+    An operator who configures a domain also ends its pause.
+    """
     row = ConfigRow(event.version, event.cell, event.domain, event.tenant, event.pool)
     term_ms = state.clocking.term_ms
     state.config.configure(event.scope, event.name, row)
@@ -240,6 +254,8 @@ def activated(state: State, event: ConfigActivated) -> None:
     for name, domain in state.config.domains.items():
         if event.tenant is not None or (event.domain is not None and name == event.name):
             domain.row.review_from, domain.review_due = 0, True
+            if event.domain is not None:
+                domain.row.cooldown_ms, domain.row.blocked = None, False
             state.put_domain(domain)
         state.touch(name)
     if event.tenant is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from schemas.ids import DomainId, PoolId, TenantId
 from schemas.inputs import CellConfig, DimensionConfig, DomainConfig, PoolConfig, TenantConfig
+from schemas.units import Millis
 
 from .fairness import Lane
 from .rows import ConfigRow, DomainRow
@@ -69,6 +70,16 @@ class Configured:
     def tenant(self, tenant: TenantId) -> TenantConfig:
         """The tenant's configuration, or the cell's defaults."""
         return self.tenants.get(tenant, self.bounds.tenant_defaults)
+
+    def lease_ms(self, pool: PoolId | None) -> Millis:
+        """How long a lease lasts in a pool; in pool self, or one that is gone, as the cell says."""
+        config = self.pools.get(pool) if pool else None
+        return self.bounds.self_lease_ms if config is None else config.lease_ms
+
+    def runtime_ms(self, tenant: TenantId, asked: Millis | None) -> Millis:
+        """How long an attempt may run: as asked for, at most what its tenant may."""
+        most = self.tenant(tenant).runtime_ms_max
+        return most if asked is None else min(asked, most)
 
     def runs(self, place: str, domain: DomainId) -> bool:
         """Whether a pool may run the domain's work; a member of pool self runs all of its own."""

@@ -13,24 +13,36 @@ from schemas import inputs as i
 from schemas.ids import CellId, MemberId, OperationId
 from schemas.journal import CAUSE_DISPATCH, CAUSE_TIME
 from schemas.topics import INPUT_TOPICS
+from schemas.units import Millis
 
 from . import (
     admission,
     cancellation,
+    checkpoints,
     configuration,
     dispatch,
+    leases,
     membership,
     parking,
+    reconciliation,
+    results,
+    retries,
     settlement,
     starts,
+    unknowns,
+    usage,
 )
+from .evolution import evolve
 from .limits import DETAIL_CHARS_MAX
 from .outcomes import Taken, Unreadable
 from .state import State
 from .timers import Kind, Timer
 
-CORE_VERSION = 1
+CORE_VERSION = 2
 """Raised with every change that makes the same inputs give other events or rows."""
+
+
+NO_SILENCE = Millis(0)
 
 
 class Decided(NamedTuple):
@@ -40,15 +52,21 @@ class Decided(NamedTuple):
     event: e.Event
 
 
-def step(state: State, taken: Sequence[Taken], *, timers: bool) -> list[Decided]:
+def step(
+    state: State, taken: Sequence[Taken], *, timers: bool, silence_ms: Millis = NO_SILENCE
+) -> list[Decided]:
     """All events of one entry, already folded; `State.begin` came before.
 
     Args:
         state: changed by every event, in order.
         taken: inputs in the order taken; a cause is an index into it.
         timers: False for an entry that must not let time act yet (journal.md section 2).
+        silence_ms: how long the scheduler was silent before this entry; no lease pays for that.
     """
     decided: list[Decided] = []
+    if silence_ms and state.lives:
+        extended = e.LeasesExtended(cell=state.cell.cell, by_ms=silence_ms)
+        _fold(state, decided, CAUSE_TIME, [extended])
     for ordinal, one in enumerate(taken):
         _fold(state, decided, ordinal, decide(state, one))
     if timers:
@@ -81,7 +99,7 @@ def decide(state: State, taken: Taken) -> Sequence[e.Event]:
     ]
 
 
-def _decide(state: State, asked: i.Input) -> Sequence[e.Event] | Unreadable:
+def _decide(state: State, asked: i.Input) -> Sequence[e.Event] | Unreadable:  # noqa: C901, PLR0912 - one arm each
     match asked:
         case i.OperationSubmitted():
             return admission.admit(state, asked)
@@ -92,15 +110,27 @@ def _decide(state: State, asked: i.Input) -> Sequence[e.Event] | Unreadable:
         case i.SendReported():
             return starts.sent(state, asked)
         case i.ResultReported():
-            return settlement.result(state, asked)
+            return results.result(state, asked)
         case i.JoinRequested():
             return membership.join(state, asked)
         case i.HeartbeatReported():
-            return membership.heartbeat(state, asked)
+            return leases.heartbeat(state, asked)
         case i.LeaveAnnounced():
             return membership.leave(state, asked)
         case i.ConfigProposed():
             return configuration.propose(state, asked)
+        case i.ClaimRequested():
+            return leases.claim(state, asked)
+        case i.CheckpointReported():
+            return checkpoints.checkpoint(state, asked)
+        case i.UsageReported():
+            return usage.report(state, asked)
+        case i.OutcomeEvidence():
+            return reconciliation.evidence(state, asked)
+        case i.ReconcileRequested():
+            return reconciliation.reconcile(state, asked)
+        case i.RetryRequested():
+            return retries.retry(state, asked)
         case _:
             assert_never(asked)
 
@@ -118,6 +148,12 @@ def decide_due(state: State, timer: Timer) -> Sequence[e.Event]:
             return admission.forget_due(state, OperationId(timer.subject))
         case Kind.EARLY_CANCEL:
             return cancellation.forget_due(timer.subject)
+        case Kind.LEASE:
+            return leases.due(state, timer.subject)
+        case Kind.HOLD:
+            return unknowns.hold_due(state, timer.subject)
+        case Kind.RETRY:
+            return retries.backoff_due(state, OperationId(timer.subject))
         case _:
             assert_never(timer.kind)
 
@@ -145,94 +181,3 @@ def _fold(state: State, decided: list[Decided], cause: int, events: Sequence[e.E
     for event in events:
         evolve(state, event)
         decided.append(Decided(cause, event))
-
-
-def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one arm an event
-    """Remember one event; the only function that changes the state. Frequent events come first."""
-    match event:
-        case e.OperationAdmitted():
-            admission.admitted(state, event)
-        case e.GrantIssued():
-            dispatch.granted(state, event)
-        case e.LeaseClaimed():
-            pass  # the lease is the attempt; it has no expiry of its own yet
-        case e.StartAccepted():
-            starts.accepted(state, event)
-        case e.ResultRecorded():
-            settlement.recorded(state, event)
-        case e.ReservationSettled():
-            settlement.settled(state, event)
-        case e.SendObserved():
-            starts.observed(state, event)
-        case e.OperationRejected():
-            admission.rejected(state, event)
-        case e.OperationForgotten():
-            admission.forgotten(state, event.operation)
-        case e.OperationParked():
-            parking.parked(state, event)
-        case e.OperationUnparked():
-            parking.unparked(state, event)
-        case e.OperationDeferred():
-            dispatch.deferred(state, event)
-        case e.OperationExpired():
-            dispatch.expired(state, event)
-        case e.OperationCancelled():
-            cancellation.cancelled(state, event)
-        case e.CancelSignalled():
-            cancellation.signalled(state, event)
-        case e.CancellationRemembered():
-            cancellation.remembered(state, event)
-        case e.CancellationForgotten():
-            cancellation.forgotten(state, event)
-        case e.ReservationReleased() | e.ReservationExpired():
-            settlement.returned(state, event)
-        case e.GrantExpired() | e.GrantRevoked():
-            settlement.grant_ended(state, event)
-        case _:
-            _evolve_rest(state, event)
-
-
-_Rest = (
-    membership.Lived
-    | e.ConfigActivated
-    | e.CellBegan
-    | e.DuplicateObserved
-    | e.SubmissionConflicted
-    | e.StartRefused
-    | e.ResultRefusedStale
-    | e.JoinRefused
-    | e.ConfigRefused
-    | e.InputQuarantined
-)
-
-
-def _evolve_rest(state: State, event: _Rest) -> None:
-    """Members, configuration, and what is only told."""
-    match event:
-        case (
-            e.HeartbeatRecorded()
-            | e.MemberSlotGranted()
-            | e.MemberActivated()
-            | e.MemberRestored()
-            | e.MemberSuspected()
-            | e.MemberDrainRequested()
-            | e.MemberLost()
-            | e.MemberSlotReturned()
-        ):
-            membership.fold(state, event)
-        case e.ConfigActivated():
-            configuration.activated(state, event)
-        case e.CellBegan():
-            configuration.began(state, event)
-        case (
-            e.DuplicateObserved()
-            | e.SubmissionConflicted()
-            | e.StartRefused()
-            | e.ResultRefusedStale()
-            | e.JoinRefused()
-            | e.ConfigRefused()
-            | e.InputQuarantined()
-        ):
-            pass  # told to whoever asked; the state stays as it is
-        case _:
-            assert_never(event)

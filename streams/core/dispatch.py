@@ -20,7 +20,8 @@ from schemas.ids import MemberId
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from .budgets import Cost, call_cost, check, cost_ns, earliest_ms, hold, never_fits
+from . import waiting
+from .budgets import check, cost_ns, cost_of, earliest_ms, hold, never_fits
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane, Policy
@@ -43,6 +44,8 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
 
     Returns: empty when the pass over the domain is complete.
     """
+    if domain.row.blocked or domain.row.cooldown_ms is not None:
+        return []
     blocked: tuple[Counter, Waiting, Binds] | None = None
     for lane in domain.lanes.values():
         with closing(_candidates(state, domain, lane)) as candidates:
@@ -50,7 +53,7 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
                 if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                     return [_expired(state, counter, head, "deadline")]
                 windows = domain.levels(counter.tenant)
-                fit = check(windows, call_cost(head.tokens))
+                fit = check(windows, cost_of(head))
                 if isinstance(fit, Fits):
                     return [_grant(state, domain, lane, counter, head, member)]
                 leaving = _must_leave(state, domain, counter, head)
@@ -93,8 +96,13 @@ def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
 
 
 def _exhausted(domain: Domain) -> bool:
-    """Whether a request or slot is missing: every call needs one, so no other head fits either."""
-    return any(window.free < 1 and window.config.unit != "tokens" for window in domain.windows)
+    """Whether a request or slot is missing: every call needs one, so no other head fits either.
+
+    Runs need neither.
+    """
+    return not domain.row.runs and any(
+        window.free < 1 and window.config.unit != "tokens" for window in domain.windows
+    )
 
 
 def _must_leave(
@@ -102,7 +110,7 @@ def _must_leave(
 ) -> OperationParked | OperationExpired | None:
     """A head that no time helps: configuration made it unfit, or it can only fit too late."""
     windows = domain.levels(counter.tenant)
-    cost = call_cost(head.tokens)
+    cost = cost_of(head)
     never = never_fits(windows, cost)
     if never is not None:
         return OperationParked(
@@ -137,8 +145,9 @@ def _grant(
     row = state.operation(head.operation)
     assert row is not None
     config = domain.config
-    cost = call_cost(head.tokens)
+    cost = cost_of(head)
     hold_ms = counter.row.hold_ms or config.hold_initial_ms
+    more = row.more
     windows_ms = [w.config.window_ms for w in domain.windows if w.config.window_ms is not None]
     return GrantIssued(
         tenant=row.tenant,
@@ -172,6 +181,12 @@ def _grant(
         lift=lane.lift_at_pick(counter),
         config_version=domain.version,
         authority_epoch=state.cell.epoch,
+        runtime_ms=more.runtime_ms,
+        turns_max=more.turns_max,
+        tools=more.tools,
+        parent=more.parent,
+        checkpoint=more.checkpoint,
+        checkpoint_ref=more.checkpoint_ref,
     )
 
 
@@ -182,7 +197,7 @@ def _deferral(
     last = domain.row.deferred_ms
     if last >= 0 and state.now_ms < last + state.bounds.deferral_sample_ms:
         return []
-    earliest = earliest_ms(domain.levels(counter.tenant), call_cost(head.tokens))
+    earliest = earliest_ms(domain.levels(counter.tenant), cost_of(head))
     not_before = None if earliest is None else Millis(earliest + state.cell.stepped_ms)
     return [
         OperationDeferred(
@@ -207,7 +222,7 @@ def granted(state: State, event: GrantIssued) -> None:
     domain = state.config.domains[event.domain]
     lane, counter = state.counted(row)
     lane.charge(counter, event.cost_ns, partial(_holds_itself_back, state, domain))
-    state.leave_queue(operation, row)
+    waiting.leave_queue(state, operation, row)
     row.phase, row.epoch = Phase.GRANTED, event.epoch
     state.put(operation, row)
     windows = domain.levels(event.tenant)
@@ -230,7 +245,7 @@ def granted(state: State, event: GrantIssued) -> None:
         lift=event.lift,
         config_version=event.config_version,
         send_within_ms=event.send_within_ms,
-        charges=hold(windows, Cost(event.requests, event.tokens, event.slots)),
+        charges=hold(windows, cost_of(row)),
     )
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
@@ -241,7 +256,7 @@ def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:
     """Whether no head of the tenant has a place and room in the tenant's own caps."""
     own = domain.tenant_windows.get(counter.tenant, [])
     heads = (head for head, _, _ in _open(state, domain, counter))
-    return not any(isinstance(check(own, call_cost(head.tokens)), Fits) for head in heads)
+    return not any(isinstance(check(own, cost_of(head)), Fits) for head in heads)
 
 
 def deferred(state: State, event: OperationDeferred) -> None:
@@ -255,5 +270,5 @@ def expired(state: State, event: OperationExpired) -> None:
     """Over, without a start."""
     row = state.operation(event.operation)
     assert row is not None
-    state.leave_queue(event.operation, row)
+    waiting.leave_queue(state, event.operation, row)
     state.finish(event.operation, row, Phase.EXPIRED)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from schemas.ids import TenantId
 from schemas.phase import Phase
 
-from .budgets import call_cost, check
+from .budgets import check, cost_of
 from .outcomes import Fits
 from .state import State
 from .tables import Table
@@ -73,7 +73,7 @@ def _work_conserving(state: State) -> Iterator[str]:
         for lane in domain.lanes.values():
             for counter in lane.counters.values():
                 for place, queue in counter.queues.items():
-                    fit = check(domain.levels(counter.tenant), call_cost(queue.head().tokens))
+                    fit = check(domain.levels(counter.tenant), cost_of(queue.head()))
                     open_place = state.pools.free_member(place) and state.config.runs(place, name)
                     if isinstance(fit, Fits) and open_place:
                         yield f"Expected the head of {counter.tenant} in {name} to be granted"

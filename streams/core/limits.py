@@ -50,3 +50,21 @@ PLACES_MAX = 1_024
 """Places of one member of pool self; a process that runs more calls at once runs two members."""
 DIMENSIONS_MAX = 16
 """Dimensions of one level; every grant looks at all of them."""
+RENEWALS_MAX = PLACES_MAX
+"""Leases that one heartbeat may name; no member holds more."""
+LEASES_ENDED_MAX = 64
+"""Leases of one member that one decision ends; the rest follow while the entry has room."""
+EVIDENCE_MAX = 16
+"""Steps of reconciliation recorded of one attempt; a look-up without end tells nothing more."""
+EVIDENCE_DIGEST_BYTES = 8
+"""Tells a repeated piece of evidence; kept while the attempt is uncertain."""
+BACKOFF_MS_MAX = Millis(3_600_000)
+"""Doubling ends here: who has waited an hour should not wait a day."""
+COOLDOWN_MS_MAX = Millis(86_400_000)
+"""A provider that asks for more than a day of silence is misread, or needs an operator."""
+COUNT_MAX = 10**9
+"""Above any sensible count; keeps sums of them within 64 bits."""
+LEASE_MS_MIN = Millis(500)
+"""A heartbeat takes its way and its turn; a shorter lease ends by accident."""
+TOOLS_MAX = 64
+"""Tools of a run's allow-list, repeated in its admission and each of its grants."""

@@ -53,6 +53,7 @@ def join(state: State, asked: JoinRequested) -> Sequence[Event] | Unreadable:
             places=places,
             tenant=asked.tenant,
             join_by_ms=join_by_ms,
+            lease_ms=state.config.lease_ms(asked.pool),
         )
     )
     return events

@@ -19,8 +19,42 @@ from schemas.phase import Phase
 from schemas.units import Millis, Nanos, Requests, Slots, Tokens
 
 TERMINAL = frozenset(
-    (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED, Phase.REJECTED)
+    (
+        Phase.SUCCEEDED,
+        Phase.FAILED,
+        Phase.CANCELLED,
+        Phase.EXPIRED,
+        Phase.REJECTED,
+        Phase.DEAD,
+        Phase.UNKNOWN_CLOSED,
+    )
 )
+ATTEMPTED = frozenset((Phase.GRANTED, Phase.LEASED, Phase.STARTED, Phase.UNKNOWN))
+"""Phases with a newest attempt."""
+
+
+class Extra(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """Trouble, progress, and what makes a run; a row of its own would cost a read each time."""
+
+    tries: int = 0
+    """Attempts that failed or stayed unknown, since the last retry by hand."""
+    throttles: int = 0
+    not_before_ms: Millis | None = None
+    """End of the backoff, while it is parked for that."""
+    not_executed_epoch: int = 0
+    """The attempt that was reconciled as not executed, last."""
+    checkpoint: int = 0
+    checkpoint_ref: str | None = None
+    runtime_ms: Millis | None = None
+    turns_max: int | None = None
+    """Set for a run."""
+    turns: int = 0
+    """Turns that were admitted."""
+    tools: tuple[str, ...] = ()
+    parent: OperationId | None = None
+
+
+NOTHING = Extra()
 
 
 class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
@@ -58,6 +92,35 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """The attempt whose result was recorded last."""
     result_digest: bytes = b""
     """What that result said, so that a repeat is told from a conflict; empty if there was none."""
+    charged_tokens: Tokens = Tokens(0)
+    """What that attempt was charged in the end; later usage corrects it."""
+    extra: Extra | None = None
+    """What most operations never have."""
+
+    def is_newest(self, attempt: "AttemptRow") -> bool:
+        """Whether no other attempt was granted since."""
+        return (self.incarnation, self.epoch) == (attempt.incarnation, attempt.epoch)
+
+    @property
+    def more(self) -> Extra:
+        """To read: what most operations never have."""
+        return self.extra or NOTHING
+
+    def extend(self) -> Extra:
+        """To write: what most operations never have."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    @property
+    def tokens(self) -> Tokens:
+        """What a call reserves: the estimated prompt and its own output ceiling."""
+        return Tokens(self.prompt_tokens + self.output_tokens_max)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a tool loop: it reserves no provider budget itself."""
+        return self.extra is not None and self.extra.turns_max is not None
 
 
 class Named(TypedDict):
@@ -82,6 +145,30 @@ class Charge(msgspec.Struct, array_like=True, gc=False):
     """When it leaves the window; None while unstarted, and for what is held to the end."""
     authority_epoch: int = 0
     """Epoch in which the exit was set: a takeover since then has moved it once."""
+
+
+class Uncertain(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """What is remembered of an attempt while nobody knows how it ended."""
+
+    hold_until_ms: Millis
+    """The reservation is forfeited then."""
+    proof_ms: Millis | None = None
+    """The provider has ended the call by then; None where it promises nothing, or has proved it."""
+    closed: bool = False
+    """The reservation is closed though the outcome is unknown."""
+    evidence: list[bytes] = []
+    """Digests of the evidence recorded."""
+
+    def postpone(self, by_ms: int) -> None:
+        """A step of time moves what is due."""
+        self.hold_until_ms = Millis(self.hold_until_ms + by_ms)
+        if self.proof_ms is not None:
+            self.proof_ms = Millis(self.proof_ms + by_ms)
+
+    @property
+    def due_ms(self) -> Millis:
+        """When time alone has something to say."""
+        return self.hold_until_ms if self.proof_ms is None else self.proof_ms
 
 
 class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
@@ -112,6 +199,19 @@ class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Last instant of arrival, less all time steps until then."""
     observed: bool = False
     """The send delay was reported; a second report changes nothing."""
+    lease_ms: Millis | None = None
+    """When its own lease ends, in lease time (`State.lease_now_ms`); None without a lease."""
+    lease_from_ms: Millis = Millis(0)
+    """A renewal of its member's leases after this instant of lease time holds for it too."""
+    runtime_ms: Millis | None = None
+    """When it is asked to end, in lease time; None once it was asked, and while unstarted."""
+    uncertain: Uncertain | None = None
+    """Set once its outcome is unknown: it then has no place and no lease."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its reservation still holds something."""
+        return self.uncertain is None or not self.uncertain.closed
 
     def named(self, operation: OperationId) -> Named:
         """The fields by which every event names this attempt."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from schemas.codes import Code
 from schemas.events import Event, OperationParked, OperationUnparked
 from schemas.phase import Phase
-from schemas.units import Tokens
 
-from .budgets import call_cost, never_fits
+from . import waiting
+from .budgets import cost_of, never_fits
 from .configured import Domain
 from .limits import PARKED_PER_ENTRY_MAX
 from .state import State
@@ -28,8 +28,7 @@ def review(state: State, domain: Domain) -> Sequence[Event]:
     for _, operation in found:
         row = state.operation(operation)
         assert row is not None
-        cost = call_cost(Tokens(row.prompt_tokens + row.output_tokens_max))
-        never = never_fits(domain.levels(row.tenant), cost)
+        never = never_fits(domain.levels(row.tenant), cost_of(row))
         if never is None:
             events.append(OperationUnparked(tenant=row.tenant, operation=operation))
         else:
@@ -57,7 +56,7 @@ def parked(state: State, event: OperationParked) -> None:
     state.put_domain(domain)
     if row.phase is Phase.PARKED:
         return
-    state.unqueue(row)
+    waiting.unqueue(state, row)
     row.phase = Phase.PARKED
     state.put(event.operation, row)
     state.rows.put(Table.PARKED, pack(row.domain, row.sequence), event.operation)
@@ -67,8 +66,9 @@ def unparked(state: State, event: OperationUnparked) -> None:
     """Back at its original sequence."""
     row = state.operation(event.operation)
     assert row is not None
-    domain = state.config.domains[row.domain]
-    domain.row.review_from = row.sequence + 1
-    state.put_domain(domain)
-    state.rows.delete(Table.PARKED, pack(row.domain, row.sequence))
-    state.queue_up(event.operation, row)
+    if row.more.not_before_ms is None:
+        domain = state.config.domains[row.domain]
+        domain.row.review_from = row.sequence + 1
+        state.put_domain(domain)
+    waiting.end_parking(state, event.operation, row)
+    waiting.queue_up(state, event.operation, row)

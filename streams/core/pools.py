@@ -1,5 +1,6 @@
 """Members of elastic pools: who has a free place, and what each life of a process still holds."""
 
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from heapq import heappop, heappush
 
@@ -44,12 +45,26 @@ class PoolRow(msgspec.Struct, array_like=True, gc=False):
     members: int = 0
 
 
+class LifeRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """The leases of one life of a member together; a row while there is something to look at."""
+
+    due_ms: Millis
+    """When time alone may have something to say about one of them."""
+    renewed_ms: Millis = Millis(0)
+    """Up to when the renewed ones last, in lease time."""
+    renewed_at_ms: Millis = Millis(-1)
+    """Lease time of the last renewal: what was claimed before follows it."""
+
+
 def place_of(pool: PoolId, member: MemberId | None) -> str:
     """Where an operation queues: its pool, or its own member in pool self.
 
     Each member of pool self is a queue of its own, so that a busy process holds up nobody else's.
     """
     return f"{SELF_POOL}:{member}" if pool == SELF_POOL else pool
+
+
+_NONE: frozenset[OperationId] = frozenset()
 
 
 class Pools:
@@ -93,6 +108,10 @@ class Pools:
         if row is None or row.standing is not Standing.ACTIVE:
             return 0
         return row.places - len(self._holds.get(member, {}).get(row.member_epoch, ()))
+
+    def held(self, member: MemberId, member_epoch: MemberEpoch) -> AbstractSet[OperationId]:
+        """Operations with a live attempt at that life of the member; not to be changed."""
+        return self._holds.get(member, {}).get(member_epoch, _NONE)
 
     def held_by(self, member: MemberId, member_epoch: MemberEpoch) -> list[OperationId]:
         """Operations with a live attempt at that life of the member, in id order."""

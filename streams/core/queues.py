@@ -25,6 +25,7 @@ class Waiting(msgspec.Struct, array_like=True, gc=False, frozen=True, order=True
     operation: OperationId
     tokens: Tokens
     deadline_ms: Millis
+    is_run: bool = False
 
 
 class Queue:

@@ -10,7 +10,7 @@ from schemas.units import Millis
 
 from .counters import CounterRow, LaneRow
 from .operations import AttemptRow, OperationRow
-from .pools import MemberRow, PoolRow
+from .pools import LifeRow, MemberRow, PoolRow
 from .queues import QueueRow, Waiting
 from .tables import Table, pack
 from .windows import WindowRow
@@ -30,6 +30,8 @@ class CellRow(msgspec.Struct, array_like=True, gc=False):
     waiting: int = 0
     waiting_bytes: int = 0
     early_cancels: int = 0
+    silent_ms: Millis = Millis(0)
+    """Sum of the silences of the scheduler, which count for no lease."""
     topic_ids: dict[str, str] = {}
 
 
@@ -49,6 +51,12 @@ class DomainRow(msgspec.Struct, array_like=True, gc=False):
     """When a deferral was last recorded."""
     review_from: int | None = None
     """Parked work from this sequence on is looked at again after a configuration change."""
+    runs: int = 0
+    """Runs among what waits."""
+    cooldown_ms: Millis | None = None
+    """It grants nothing until then."""
+    blocked: bool = False
+    """It grants nothing until it is configured again."""
 
 
 class ConfigRow(msgspec.Struct, array_like=True, gc=False):
@@ -93,5 +101,8 @@ KINDS: dict[int, Any] = {
     Table.DOMAIN: DomainRow,
     Table.PARKED: bytes,
     Table.LIFE: tuple[MemberId, MemberEpoch],
+    Table.LEASE: LifeRow,
+    Table.HOLD: AttemptRow,
+    Table.RETRY: int,
 }
 """What `Overlay` decodes each table to."""

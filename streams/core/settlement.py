@@ -1,9 +1,6 @@
-"""How an attempt ends: a known result settles it, an unstarted grant expires or is revoked."""
+"""How a reservation ends: settled by use, returned unused, forfeited; what its work does then."""
 
-import hashlib
 from collections.abc import Sequence
-
-import msgspec
 
 from schemas.codes import Code
 from schemas.events import (
@@ -13,127 +10,30 @@ from schemas.events import (
     OperationCancelled,
     OperationExpired,
     ReservationExpired,
+    ReservationForfeited,
     ReservationReleased,
     ReservationSettled,
-    ResultRecorded,
-    ResultRefusedStale,
 )
 from schemas.ids import OperationId
-from schemas.inputs import ResultReported
 from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
-from . import membership
-from .budgets import call_cost, give_back, settle, settled_cost_ns
-from .limits import NOT_SENT_MAX, RESULT_DIGEST_BYTES, TOKENS_MAX
+from . import membership, waiting
+from .budgets import Cost, give_back, settle, settled_cost_ns
+from .holds import HoldKey, key_of
+from .limits import NOT_SENT_MAX
 from .operations import AttemptRow, OperationRow
-from .outcomes import Unreadable
-from .starts import named, observe, stale
 from .state import State
-from .tables import Table
 from .timers import Kind
 
 NOT_SENT = "not_sent"
-ENDS = {
-    "success": Phase.SUCCEEDED,
-    "terminal": Phase.FAILED,
-    "policy_denied": Phase.FAILED,
-    "cancelled": Phase.CANCELLED,
-}
-"""What each known outcome makes of the operation."""
+"""Accepted, and nothing went out: an outcome, and why a reservation was released."""
 
 
-def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
-    """Record an outcome and close its reservation in the same entry; stale ones are evidence."""
-    if asked.outcome not in ENDS and asked.outcome != NOT_SENT:
-        return Unreadable(
-            Code.UNKNOWN_OUTCOME_CLASS, f"Expected a known outcome, but got {asked.outcome!r:.40}"
-        )
-    prompt_tokens, output_tokens = _tokens(asked.prompt_tokens), _tokens(asked.output_tokens)
-    code = stale(state, asked)
-    if code is None and state.attempts[asked.operation].accepted_ms is None:
-        code = Code.START_REFUSED
-    if code is not None:
-        evidence = ResultRefusedStale(
-            **named(asked),
-            code=code,
-            outcome=asked.outcome,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-        )
-        return _second(state, evidence, _short(state, asked.result_ref))
-    attempt, row = state.attempts[asked.operation], state.operation(asked.operation)
-    assert row is not None
-    name = named(asked)
-    recorded = ResultRecorded(
-        **name,
-        outcome=asked.outcome,
-        late=state.now_ms >= row.deadline_ms,
-        prompt_tokens=prompt_tokens,
-        output_tokens=output_tokens,
-        result_ref=_short(state, asked.result_ref),
-        error=_short(state, asked.error),
-    )
-    if asked.outcome == NOT_SENT:
-        released = ReservationReleased(**name, reason=NOT_SENT)
-        events = [recorded, released, *_after_return(state, asked.operation, row, not_sent=1)]
-    else:
-        used = _used(attempt, prompt_tokens, output_tokens)
-        events = [
-            *observe(state, attempt, name, asked.send_delay_ms),
-            recorded,
-            _settled(state, asked.operation, attempt, used),
-        ]
-    return [*events, *membership.after_end(state, attempt, [asked.operation])]
-
-
-def _second(state: State, evidence: ResultRefusedStale, result_ref: str | None) -> Sequence[Event]:
-    """A result after the recorded one of the same attempt: a repeat, or a conflict (R53)."""
-    row = state.operation(evidence.operation)
-    if row is None or not row.result_digest or evidence.code != Code.EPOCH_SUPERSEDED:
-        return [evidence]
-    if (evidence.incarnation, evidence.epoch) != (row.incarnation, row.result_epoch):
-        return [evidence]
-    if _said(evidence, result_ref) == row.result_digest:
-        return []
-    conflict = msgspec.structs.replace(evidence, code=Code.SETTLEMENT_CONFLICT)
-    return [conflict]
-
-
-def _said(told: ResultRecorded | ResultRefusedStale, result_ref: str | None) -> bytes:
-    """Who says what about an attempt, without the prose, in a few bytes."""
-    said = (
-        told.member,
-        told.member_epoch,
-        told.outcome,
-        told.prompt_tokens,
-        told.output_tokens,
-        result_ref,
-    )
-    return hashlib.sha256(msgspec.json.encode(said)).digest()[:RESULT_DIGEST_BYTES]
-
-
-def _tokens(reported: Tokens | None) -> Tokens | None:
-    """A broken figure is no figure: the reservation is then charged as it was made (F20)."""
-    return reported if reported is not None and 0 <= reported <= TOKENS_MAX else None
-
-
-def _used(attempt: AttemptRow, prompt: Tokens | None, output: Tokens | None) -> Tokens | None:
-    """Tokens used; None if unknown. Half a figure counts when it alone is above the reservation."""
-    least = Tokens((prompt or 0) + (output or 0))
-    known = prompt is not None and output is not None
-    return least if known or least > attempt.tokens else None
-
-
-def _short(state: State, text: str | None) -> str | None:
-    """A reference or reason that is too long is left out; the slot and its usage settle anyway."""
-    longest = state.bounds.reference_bytes_max
-    return None if text is None or len(text.encode()) > longest else text
-
-
-def _settled(
+def settlement(
     state: State, operation: OperationId, attempt: AttemptRow, used: Tokens | None
 ) -> ReservationSettled:
+    """The event that closes a reservation by what was used; None: as it was made."""
     held_ms = Millis(state.now_ms - attempt.granted_ms)
     return ReservationSettled(
         **attempt.named(operation),
@@ -145,11 +45,18 @@ def _settled(
         cost_reserved_ns=attempt.cost_ns,
         cost_ns=settled_cost_ns(
             state.config.domains[attempt.domain].dimensions(),
-            call_cost(attempt.tokens),
+            Cost(attempt.requests, attempt.tokens, attempt.slots),
             tokens_actual=used,
             hold_ms=held_ms,
         ),
     )
+
+
+def used_tokens(reserved: Tokens, prompt: Tokens | None, output: Tokens | None) -> Tokens | None:
+    """Tokens used; None if unknown. Half a figure counts when it alone is above the reservation."""
+    least = Tokens((prompt or 0) + (output or 0))
+    known = prompt is not None and output is not None
+    return least if known or least > reserved else None
 
 
 def claim_by_due(state: State, operation: OperationId) -> Sequence[Event]:
@@ -160,7 +67,7 @@ def claim_by_due(state: State, operation: OperationId) -> Sequence[Event]:
     return [
         GrantExpired(**name),
         ReservationExpired(**name),
-        *_after_return(state, operation, row),
+        *after_return(state, operation, row),
         *membership.after_end(state, attempt, [operation]),
     ]
 
@@ -172,7 +79,7 @@ def deadline_due(state: State, operation: OperationId) -> Sequence[Event]:
     return [_expired(operation, row)]
 
 
-def _after_return(
+def after_return(
     state: State, operation: OperationId, row: OperationRow, *, not_sent: int = 0
 ) -> Sequence[Event]:
     """What becomes of work that came back without a call (WAITING+ in requirements C1)."""
@@ -185,7 +92,7 @@ def _after_return(
     if state.now_ms >= row.deadline_ms:
         return [_expired(operation, row)]
     if row.not_sent + not_sent >= NOT_SENT_MAX:
-        return [_expired(operation, row, reason=NOT_SENT)]
+        return [_expired(operation, row, reason=Code.NOT_SENT_EXHAUSTED)]
     return []
 
 
@@ -206,44 +113,23 @@ def grant_ended(state: State, event: GrantExpired | GrantRevoked) -> None:
     assert row is not None
     state.timers.unset(attempt.claim_by_ms, Kind.CLAIM_BY, event.operation)
     state.vacate(event.operation, attempt)
-    state.wait(event.operation, row)
-
-
-def recorded(state: State, event: ResultRecorded) -> None:
-    """The end of the call is known: the place is free."""
-    row, attempt = state.operation(event.operation), state.attempts[event.operation]
-    assert row is not None
-    state.vacate(event.operation, attempt)
-    row.result_epoch, row.result_digest = event.epoch, _said(event, event.result_ref)
-    if event.outcome == NOT_SENT:
-        row.not_sent += 1
-        state.wait(event.operation, row)
-        return
-    phase = ENDS[event.outcome]
-    if row.cancel_reason is not None and phase is not Phase.SUCCEEDED:
-        phase = Phase.CANCELLED
-    state.finish(event.operation, row, phase)
+    waiting.wait(state, event.operation, row)
 
 
 def returned(state: State, event: ReservationReleased | ReservationExpired) -> None:
     """The reservation ended unused: every window and the counter get it back."""
-    attempt = _close(state, event.operation)
+    attempt = _close(state, event)
     give_back(state.held(attempt), state.clocking)
     lane, counter = state.counted(attempt)
     lane.correct(counter, -attempt.cost_ns, weight=attempt.weight, lift=attempt.lift)
+    attempt.charges = []
 
 
 def settled(state: State, event: ReservationSettled) -> None:
     """The reservation is closed by what the call really took."""
-    attempt = _close(state, event.operation)
+    used = event.tokens_reserved if event.tokens_actual is None else event.tokens_actual
+    attempt = _charged(state, event, used=event.tokens_actual, charged=used)
     domain = state.config.domains[attempt.domain]
-    settle(
-        state.held(attempt),
-        tokens_actual=event.tokens_actual,
-        now_ms=state.now_ms,
-        send_within_ms=attempt.send_within_ms,
-        clocking=state.clocking,
-    )
     lane, counter = state.counted(attempt)
     lane.correct(
         counter,
@@ -251,11 +137,59 @@ def settled(state: State, event: ReservationSettled) -> None:
         weight=attempt.weight,
         lift=attempt.lift,
     )
-    lane.settled_hold(counter, event.held_ms, domain.config.hold_initial_ms)
+    if attempt.uncertain is None:  # a hold tells how long nobody knew, not how long a call takes
+        lane.settled_hold(counter, event.held_ms, domain.config.hold_initial_ms)
 
 
-def _close(state: State, operation: OperationId) -> AttemptRow:
-    attempt = state.attempts.pop(operation)
-    state.rows.delete(Table.ATTEMPT, operation)
+def forfeited(state: State, event: ReservationForfeited) -> None:
+    """Closed without knowledge: the slot is back, the tokens are spent in full."""
+    _charged(state, event, used=None, charged=event.tokens_reserved)
+
+
+def _charged(
+    state: State,
+    event: ReservationSettled | ReservationForfeited,
+    *,
+    used: Tokens | None,
+    charged: Tokens,
+) -> AttemptRow:
+    attempt = _close(state, event)
+    settle(
+        state.held(attempt),
+        tokens_actual=used,
+        now_ms=state.now_ms,
+        send_within_ms=attempt.send_within_ms,
+        clocking=state.clocking,
+    )
+    attempt.charges = []
+    row = state.operation(event.operation)
+    if row is not None and row.is_newest(attempt):
+        row.charged_tokens = charged
+        if isinstance(event, ReservationForfeited) or row.phase is Phase.UNKNOWN:
+            row.result_epoch, row.result_digest = event.epoch, b""
+        state.put(event.operation, row)
+    return attempt
+
+
+def _close(
+    state: State,
+    event: ReservationReleased | ReservationExpired | ReservationSettled | ReservationForfeited,
+) -> AttemptRow:
+    """The reservation is over. The attempt too, unless its outcome stays unknown."""
+    operation = event.operation
+    attempt = state.attempts.get(operation)
+    named = HoldKey(operation, event.incarnation, event.epoch)
+    if attempt is None or key_of(operation, attempt) != named:
+        attempt = state.holds.drop(named)
+    else:
+        row = state.operation(operation)
+        if row is not None and row.phase is Phase.UNKNOWN:
+            assert attempt.uncertain is not None, "Expected an unknown attempt"
+            state.holds.unwatch(operation, attempt)
+            attempt.uncertain.closed, attempt.uncertain.proof_ms = True, None
+            state.holds.watch(operation, attempt)
+            state.put_attempt(operation, attempt)
+        else:
+            state.drop_attempt(operation)
     state.touch(attempt.domain)
     return attempt

@@ -3,8 +3,11 @@
 from schemas.codes import Code
 from schemas.ids import SELF_POOL
 from schemas.inputs import CellConfig, OperationSubmitted
+from schemas.phase import Phase
+from schemas.units import Tokens
 
-from .limits import NAME_BYTES_MAX, TOKENS_MAX
+from .budgets import RUN_COST, Cost, call_cost
+from .limits import NAME_BYTES_MAX, TOKENS_MAX, TOOLS_MAX
 from .outcomes import Refusal
 from .state import State
 
@@ -43,6 +46,8 @@ def content(state: State, asked: OperationSubmitted) -> Refusal | None:
         or _class_of_work(asked)
         or _tokens(asked)
         or _payload(state.bounds, asked)
+        or _run(state, asked)
+        or _turn(state, asked)
     )
 
 
@@ -78,10 +83,10 @@ def _class_of_work(asked: OperationSubmitted) -> Refusal | None:
 
 
 def _tokens(asked: OperationSubmitted) -> Refusal | None:
-    if asked.output_tokens_max is None:
+    if asked.output_tokens_max is None and asked.turns_max is None:
         return _bound(Code.OUTPUT_CEILING_MISSING, "Expected output_tokens_max, but it is null")
     for field in ("prompt_tokens", "output_tokens_max"):
-        if not 0 <= getattr(asked, field) <= TOKENS_MAX:
+        if not 0 <= (getattr(asked, field) or 0) <= TOKENS_MAX:
             return _bound(
                 Code.INVALID_FIELD,
                 f"Expected {field} from 0 to {TOKENS_MAX}, but got {getattr(asked, field)}",
@@ -107,6 +112,58 @@ def _payload(bounds: CellConfig, asked: OperationSubmitted) -> Refusal | None:
                 f"Expected a reference of at most {bounds.reference_bytes_max} bytes",
             )
     return None
+
+
+def _run(state: State, asked: OperationSubmitted) -> Refusal | None:
+    """What it may take in time, turns and tools."""
+    limits = state.config.tenant(asked.tenant)
+    if asked.runtime_ms is not None and not 0 < asked.runtime_ms <= limits.runtime_ms_max:
+        most = limits.runtime_ms_max
+        detail = f"Expected runtime_ms from 1 to {most}, but got {asked.runtime_ms}"
+        code = Code.INVALID_FIELD if asked.runtime_ms <= 0 else Code.RUNTIME_TOO_LONG
+        return _bound(code, detail)
+    if asked.turns_max is None:
+        return _bound(Code.INVALID_FIELD, "Expected tools only of a run") if asked.tools else None
+    if not 0 < asked.turns_max <= limits.turns_max:
+        detail = f"Expected turns_max from 1 to {limits.turns_max}, but got {asked.turns_max}"
+        return _bound(Code.INVALID_FIELD if asked.turns_max <= 0 else Code.TURNS_TOO_MANY, detail)
+    if len(asked.tools) > TOOLS_MAX or not all(valid_name(tool) for tool in asked.tools):
+        return _bound(Code.INVALID_FIELD, f"Expected at most {TOOLS_MAX} names of tools")
+    if asked.prompt_tokens or asked.output_tokens_max:
+        return _bound(Code.INVALID_FIELD, "Expected no tokens of a run: its turns reserve them")
+    return None
+
+
+def _turn(state: State, asked: OperationSubmitted) -> Refusal | None:
+    """A turn needs a started run of its tenant that has one left; not bound, the run may resume."""
+    if asked.parent is None:
+        return None
+    if asked.turns_max is not None:
+        return _bound(Code.INVALID_FIELD, "Expected a turn that is no run itself")
+    parent = state.operation(asked.parent)
+    if (
+        parent is None
+        or parent.tenant != asked.tenant
+        or parent.phase is not Phase.STARTED
+        or parent.more.turns_max is None
+    ):
+        return Refusal(Code.PARENT_NOT_RUNNING, "Expected a started run of the tenant as parent")
+    if parent.more.turns >= parent.more.turns_max:
+        detail = f"Expected at most {parent.more.turns_max} turns, but this is one more"
+        return Refusal(Code.TURNS_EXHAUSTED, detail)
+    return None
+
+
+def cost(asked: OperationSubmitted) -> Cost:
+    """What it would take while it runs."""
+    if asked.turns_max is not None:
+        return RUN_COST
+    return call_cost(Tokens(asked.prompt_tokens + (asked.output_tokens_max or 0)))
+
+
+def tokens_in_range(*counts: Tokens | None) -> bool:
+    """Whether every count that is given can be one."""
+    return all(count is None or 0 <= count <= TOKENS_MAX for count in counts)
 
 
 def _bound(code: Code, detail: str) -> Refusal:

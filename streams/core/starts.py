@@ -3,80 +3,41 @@
 from collections.abc import Sequence
 
 from schemas.codes import Code
-from schemas.events import Event, LeaseClaimed, SendObserved, StartAccepted, StartRefused
-from schemas.inputs import ResultReported, SendReported, StartRequested
+from schemas.events import Event, SendObserved, StartAccepted, StartRefused
+from schemas.inputs import SendReported, StartRequested
 from schemas.phase import Phase
 from schemas.units import Millis
 
+from . import leases, retries
 from .budgets import set_arrival
+from .fencing import named, not_startable, stale
 from .operations import AttemptRow, Named
 from .outcomes import Unreadable
 from .state import State
 from .timers import Kind
 
-Attempted = StartRequested | SendReported | ResultReported
-
-
-def named(asked: Attempted) -> Named:
-    """How the input names the attempt."""
-    return Named(
-        tenant=asked.tenant,
-        operation=asked.operation,
-        incarnation=asked.incarnation,
-        attempt=asked.attempt,
-        epoch=asked.epoch,
-        member=asked.member,
-        member_epoch=asked.member_epoch,
-    )
-
-
-def stale(state: State, asked: Attempted) -> Code | None:
-    """Why the input does not speak for the newest attempt of its operation, or None (R68)."""
-    attempt = state.attempts.get(asked.operation)
-    if attempt is not None and _speaks_for(asked, attempt):
-        return None
-    row = state.operation(asked.operation)
-    if row is None or row.tenant != asked.tenant:
-        return Code.NOT_FOUND
-    return Code.EPOCH_SUPERSEDED
-
-
-def _speaks_for(asked: Attempted, attempt: AttemptRow) -> bool:
-    return (
-        asked.epoch == attempt.epoch
-        and asked.attempt == attempt.attempt
-        and asked.incarnation == attempt.incarnation
-        and asked.tenant == attempt.tenant
-        and asked.member == attempt.member
-        and asked.member_epoch == attempt.member_epoch
-    )
-
 
 def start(state: State, asked: StartRequested) -> Sequence[Event]:
     """Accept, with the claim in the same entry, or refuse: then no call may go out (R62)."""
-    code = stale(state, asked)
+    code = not_startable(state, asked)
     if code is not None:
         return [StartRefused(**named(asked), code=code)]
     attempt = state.attempts[asked.operation]
-    row = state.operation(asked.operation)
-    assert row is not None
-    if attempt.accepted_ms is not None:
-        return [StartRefused(**named(asked), code=Code.START_REFUSED)]
-    if state.now_ms >= row.deadline_ms:
-        return [StartRefused(**named(asked), code=Code.DEADLINE_PASSED)]
-    if state.now_ms >= attempt.claim_by_ms:
-        return [StartRefused(**named(asked), code=Code.START_REFUSED)]
+    if attempt.lease_ms is not None and leases.ends_ms(state, attempt) <= state.lease_now_ms:
+        return [StartRefused(**named(asked), code=Code.LEASE_NOT_HELD)]
     transit_ms = state.config.domains[attempt.domain].config.transit_ms
     latest_ms = Millis(state.now_ms + attempt.send_within_ms + transit_ms)
-    name = named(asked)
-    return [
-        LeaseClaimed(**name, expires_ms=None),
-        StartAccepted(
-            **name,
-            send_within_ms=attempt.send_within_ms,
-            latest_arrival_ms=latest_ms,
-        ),
-    ]
+    row = state.operation(asked.operation)
+    assert row is not None
+    accepted = StartAccepted(
+        **named(asked),
+        send_within_ms=attempt.send_within_ms,
+        latest_arrival_ms=latest_ms,
+        commits_entitlement=row.starts == 0,
+    )
+    if attempt.lease_ms is not None:
+        return [accepted]
+    return [leases.lease(state, asked.operation, attempt), accepted]
 
 
 def sent(state: State, asked: SendReported) -> Sequence[Event] | Unreadable:
@@ -115,10 +76,16 @@ def accepted(state: State, event: StartAccepted) -> None:
     row, attempt = state.operation(event.operation), state.attempts[event.operation]
     assert row is not None
     row.phase = Phase.STARTED
+    if not row.starts:
+        retries.earn(state, row)
     row.starts += 1
     state.put(event.operation, row)
     state.timers.unset(attempt.claim_by_ms, Kind.CLAIM_BY, event.operation)
     attempt.accepted_ms = Millis(state.now_ms - state.cell.stepped_ms)
+    if attempt.lease_ms is not None:
+        runtime_ms = state.config.runtime_ms(row.tenant, row.more.runtime_ms)
+        attempt.runtime_ms = Millis(state.lease_now_ms + runtime_ms)
+        leases.watch(state, attempt, Millis(state.now_ms + runtime_ms))
     _arrives(state, attempt, event.latest_arrival_ms)
     state.put_attempt(event.operation, attempt)
 

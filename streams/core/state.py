@@ -7,30 +7,30 @@ function of the rows, so that an owner that opened its tables decides as one tha
 
 from collections.abc import Iterator
 
-from schemas.ids import DomainId, MemberId, OperationId, TenantId
+from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
 from schemas.inputs import CellConfig
 from schemas.phase import Phase
-from schemas.units import Millis, Tokens
+from schemas.units import Millis
 
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .counters import Counter
 from .fairness import Lane
-from .operations import AttemptRow, Charge, OperationRow
+from .holds import Holds
+from .operations import ATTEMPTED, AttemptRow, Charge, OperationRow
 from .outcomes import Header
-from .pools import Pools, place_of
-from .queues import Queue, Waiting
+from .pools import LifeRow, Pools
 from .rows import KINDS, CellRow, WaitingRow
 from .tables import Image, Overlay, Rows, Table, pack
 from .timers import Kind, Timers
-from .windows import Window, parse_bucket_key, takeover_term_ms
+from .windows import Window, takeover_term_ms
 
 
 class State:
     """Everything that `decide` reads and `evolve` changes."""
 
     def __init__(self, rows: Rows) -> None:
-        """Open the state that the rows hold; empty rows are a cell before its first entry."""
+        """What is read on demand; `opening` brings what is in memory from the start."""
         self.rows = Overlay(rows, KINDS)
         self.cell: CellRow = self.rows.get(Table.CELL, b"") or CellRow()
         self.positions: dict[tuple[int, int], int] = {}
@@ -42,8 +42,12 @@ class State:
         """Operations with an attempt, so that each of its inputs need not read them again."""
         self.dirty: dict[DomainId, None] = {}
         """Domains in which something may have become grantable since the last pass."""
-        self._load()
+        self.lives: dict[tuple[MemberId, MemberEpoch], LifeRow] = {}
+        """Lives of members with leases to look at."""
+        self.credit: dict[tuple[DomainId, TenantId], int] = {}
+        """Retries left, in hundredths, where some are missing."""
         self.timers = Timers(self.rows)
+        self.holds = Holds(self.rows, self.timers)
 
     # -- what an entry says beside its events --------------------------------------------------
 
@@ -56,8 +60,10 @@ class State:
         cell = self.cell
         cell.generation, cell.height, cell.epoch = header.generation, header.height, header.epoch
         cell.time_ms = header.time_ms
-        cell.stepped_ms = Millis(cell.stepped_ms + (header.time_step_ms or 0))
         self.rows.put(Table.CELL, b"", cell)
+        if header.time_step_ms:
+            cell.stepped_ms = Millis(cell.stepped_ms + header.time_step_ms)
+            self._postpone(header.time_step_ms)
         for run in header.inputs:
             self.positions[run.topic, run.partition] = run.next
             self.rows.put(Table.TAKEN, pack(run.topic, run.partition), run.next)
@@ -68,6 +74,11 @@ class State:
         for window in self.config.windows.values():
             if window.leave(Millis(cell.time_ms - cell.stepped_ms)):
                 self.touch(DomainId(window.domain))
+        for domain in self.config.domains.values():
+            if domain.row.cooldown_ms is not None and domain.row.cooldown_ms <= cell.time_ms:
+                domain.row.cooldown_ms = None
+                self.put_domain(domain)
+                self.touch(domain.name)
 
     def drain(self) -> list[Image]:
         """The images of all rows that this entry changed.
@@ -80,6 +91,16 @@ class State:
     def now_ms(self) -> Millis:
         """Time of the entry that was begun last."""
         return self.cell.time_ms
+
+    @property
+    def lease_shift_ms(self) -> Millis:
+        """By how much lease time is behind entry time: all time steps and all silences."""
+        return Millis(self.cell.stepped_ms + self.cell.silent_ms)
+
+    @property
+    def lease_now_ms(self) -> Millis:
+        """Now, in lease time."""
+        return Millis(self.cell.time_ms - self.lease_shift_ms)
 
     @property
     def clocking(self) -> Clocking:
@@ -107,7 +128,9 @@ class State:
         """The next instant at which time alone may change something; None if nothing waits."""
         due = [self.timers.next_ms()]
         for domain in self.config.domains.values():
-            if domain.row.count:
+            if domain.row.cooldown_ms is not None:
+                due.append(domain.row.cooldown_ms)
+            elif domain.row.count and not domain.row.blocked:
                 exits = [window.next_exit_ms for window in domain.all_windows()]
                 due += [Millis(e + self.cell.stepped_ms) for e in exits if e is not None]
         return min((instant for instant in due if instant is not None), default=None)
@@ -180,73 +203,10 @@ class State:
     def put(self, operation: OperationId, row: OperationRow) -> None:
         """Keep the operation's row."""
         self.rows.put(Table.OPERATION, operation, row)
-        if row.phase in (Phase.GRANTED, Phase.STARTED):
+        if row.phase in ATTEMPTED:
             self._live[operation] = row
         else:
             self._live.pop(operation, None)
-
-    def queue_up(self, operation: OperationId, row: OperationRow) -> None:
-        """Make it eligible at the place of its sequence."""
-        lane, counter = self.counted(row)
-        place = place_of(row.pool, row.member)
-        idle = not counter.queues
-        queue = counter.queues.get(place)
-        if queue is None:
-            queue = Queue(self.rows, row.domain, row.lane, place, row.tenant)
-            counter.queues[place] = queue
-        queue.add(
-            Waiting(
-                row.sequence,
-                operation,
-                Tokens(row.prompt_tokens + row.output_tokens_max),
-                row.deadline_ms,
-            )
-        )
-        if idle:
-            lane.activate(counter)
-        row.phase = Phase.WAITING
-        self.put(operation, row)
-        self.touch(row.domain)
-
-    def unqueue(self, row: OperationRow) -> None:
-        """Take it out of its queue."""
-        lane, counter = self.counted(row)
-        place = place_of(row.pool, row.member)
-        queue = counter.queues[place]
-        queue.remove(row.sequence)
-        if not queue.count:
-            del counter.queues[place]
-            if not counter.queues:
-                lane.deactivate(counter)
-        self.touch(row.domain)
-
-    def count_waiting(self, row: OperationRow, change: int) -> None:
-        """Count it in the caps of tenant, domain and cell, or no longer."""
-        size = change * row.payload_bytes
-        waiting, domain = self.waiting(row.tenant), self.config.domains[row.domain]
-        waiting.count += change
-        waiting.bytes += size
-        self.rows.put(Table.TENANT, self._waiting[row.tenant][0], waiting)
-        domain.row.count += change
-        domain.row.bytes += size
-        self.put_domain(domain)
-        self.cell.waiting += change
-        self.cell.waiting_bytes += size
-
-    def wait(self, operation: OperationId, row: OperationRow) -> None:
-        """It waits from now on: caps, queue, and the timer of its deadline."""
-        self.count_waiting(row, +1)
-        self.timers.set(row.deadline_ms, Kind.DEADLINE, operation)
-        self.queue_up(operation, row)
-
-    def leave_queue(self, operation: OperationId, row: OperationRow) -> None:
-        """It waits no longer, in whatever way it did."""
-        if row.phase is Phase.PARKED:
-            self.rows.delete(Table.PARKED, pack(row.domain, row.sequence))
-        else:
-            self.unqueue(row)
-        self.count_waiting(row, -1)
-        self.timers.unset(row.deadline_ms, Kind.DEADLINE, operation)
 
     def finish(self, operation: OperationId, row: OperationRow, phase: Phase) -> None:
         """It is over; the guard remembers it up to its horizon."""
@@ -255,44 +215,67 @@ class State:
         self.timers.set(row.forget_ms, Kind.FORGET, operation)
         self.put(operation, row)
 
+    def unfinish(self, operation: OperationId, row: OperationRow) -> None:
+        """It is not over after all."""
+        assert row.forget_ms is not None, "Expected an operation that was over"
+        self.timers.unset(row.forget_ms, Kind.FORGET, operation)
+        row.forget_ms = None
+
     def put_attempt(self, operation: OperationId, attempt: AttemptRow) -> None:
         """Keep the live attempt's row."""
         self.attempts[operation] = attempt
         self.rows.put(Table.ATTEMPT, operation, attempt)
 
+    def drop_attempt(self, operation: OperationId) -> AttemptRow:
+        """The newest attempt is over."""
+        self.rows.delete(Table.ATTEMPT, operation)
+        return self.attempts.pop(operation)
+
+    def resolve(self, operation: OperationId, attempt: AttemptRow) -> None:
+        """The outcome of the newest attempt is unknown no longer; its hold closes after this."""
+        self.holds.unwatch(operation, attempt)
+        if not attempt.is_open:
+            self.drop_attempt(operation)
+
+    def set_aside(self, operation: OperationId) -> None:
+        """The operation goes on without its unknown attempt, which keeps what it holds."""
+        attempt = self.drop_attempt(operation)
+        if attempt.is_open:
+            self.holds.keep(operation, attempt)
+        else:
+            self.holds.unwatch(operation, attempt)
+
     def put_domain(self, domain: Domain) -> None:
         """Keep the domain's row."""
         self.rows.put(Table.DOMAIN, domain.row_key, domain.row)
 
-    def _load(self) -> None:
-        load = self.rows.load
-        for key, position in load(Table.TAKEN):
-            topic, partition = int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")
-            self.positions[topic, partition] = position
-        for key, row in load(Table.CONFIG):
-            self.config.apply(key.decode().split("\x00")[1], row)
-        for key, amount in load(Table.BUCKET):
-            scope, name, dimension, aged, exit_at = parse_bucket_key(key)
-            window = self.config.windows[scope, name, dimension]
-            window.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
-        for key, row in load(Table.MEMBER):
-            self.pools.load(MemberId(key[:-1].decode()), row)
-        for key, life in load(Table.LIFE):
-            self.pools.load_over(int.from_bytes(key, "big"), life)
-        for key, attempt in load(Table.ATTEMPT):
-            operation = OperationId(key)
-            self.attempts[operation] = attempt
-            self.pools.occupy(attempt.member, attempt.member_epoch, operation)
-        for member in sorted(self.pools.members):
-            self.pools.offer(member)
-        for key, _ in load(Table.QUEUE):
-            self._restore_queue(*key.decode().split("\x00")[:4])
-        self.dirty = dict.fromkeys(sorted(self.config.domains))
+    def _postpone(self, by_ms: int) -> None:
+        """A step of time moves every lease and hold."""
+        for key, life in self.lives.items():
+            self.watch_leases(key, life, Millis(life.due_ms + by_ms))
+        uncertain = [(o, a) for o, a in self.attempts.items() if a.uncertain is not None]
+        for operation, attempt in (*uncertain, *self.holds.all()):
+            assert attempt.uncertain is not None, "Expected an uncertain attempt"
+            self.holds.unwatch(operation, attempt)
+            attempt.uncertain.postpone(by_ms)
+            self.holds.watch(operation, attempt)
+            self.put_uncertain(operation, attempt)
 
-    def _restore_queue(self, domain: str, lane_name: str, place: str, tenant: str) -> None:
-        lane = self.lane(DomainId(domain), lane_name)
-        counter = lane.counter(TenantId(tenant))
-        counter.rank = self.config.tenant(TenantId(tenant)).rank
-        if not counter.queues:
-            lane.restore(counter)
-        counter.queues[place] = Queue(self.rows, domain, lane_name, place, tenant)
+    def put_uncertain(self, operation: OperationId, attempt: AttemptRow) -> None:
+        """Keep the row of an uncertain attempt, the newest or not."""
+        if self.attempts.get(operation) is attempt:
+            self.put_attempt(operation, attempt)
+        else:
+            self.holds.keep(operation, attempt)
+
+    def watch_leases(
+        self, key: tuple[MemberId, MemberEpoch], life: LifeRow, due_ms: Millis
+    ) -> None:
+        """Look at the leases of this life at that instant."""
+        subject = pack(*key)
+        if key in self.lives:
+            self.timers.unset(life.due_ms, Kind.LEASE, subject)
+        life.due_ms = due_ms
+        self.lives[key] = life
+        self.rows.put(Table.LEASE, subject, life)
+        self.timers.set(due_ms, Kind.LEASE, subject)

@@ -58,9 +58,15 @@ class Table:
     """(domain, admission sequence) -> which operations wait for a condition?"""
     LIFE: Final = 18
     """number -> which life of a member is over, so that it cannot join again?"""
+    LEASE: Final = 19
+    """(member, its life) -> until when do its renewed leases last, and when is it looked at?"""
+    HOLD: Final = 20
+    """(operation id, epoch) -> which uncertain reservation of an older attempt is still held?"""
+    RETRY: Final = 21
+    """(domain, tenant) -> how many retries has it left, in hundredths; none means all?"""
 
 
-TABLES: Final = range(19)
+TABLES: Final = range(22)
 """The numbers of all tables."""
 
 

@@ -21,10 +21,13 @@ class Kind(IntEnum):
     MEMBER = 3
     FORGET = 4
     EARLY_CANCEL = 5
+    LEASE = 6
+    HOLD = 7
+    RETRY = 8
 
 
 class Timer(NamedTuple):
-    """One row of the index; `subject` is an operation id or a member's name in UTF-8."""
+    """One row of the index; `subject` is the key of what it concerns."""
 
     due_ms: Millis
     kind: Kind

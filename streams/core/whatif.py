@@ -23,7 +23,9 @@ from schemas.journal import CAUSE_TIME
 from schemas.topics import INPUT_TOPICS, Topic
 from schemas.units import Millis
 
-from .decider import Decided, evolve, step
+from .decider import Decided, step
+from .evolution import evolve
+from .opening import open_state
 from .outcomes import Header, Source, Taken
 from .state import State
 from .tables import TABLES, Image
@@ -217,7 +219,7 @@ def replayed(
 
     Returns: one for each recorded entry, then as many as it takes until nothing waits.
     """
-    run = _Run(State(rows := MemoryRows()), rows, _Workers(recorded, service_ms))
+    run = _Run(open_state(rows := MemoryRows()), rows, _Workers(recorded, service_ms))
     last_grant = max(
         (n for n, entry in enumerate(recorded) if _grants(entry.decided)), default=len(recorded)
     )

@@ -164,17 +164,17 @@ class Cell:
             inputs=runs_of(self._taken),
             events=(),
         )
+        elapsed_ms, step_ms = header.time_ms - state.now_ms, header.time_step_ms or 0
+        silence_ms = self._silence.owed_ms(elapsed_ms, step_ms)
         state.begin(header)
         is_over = self._silence.is_over(self._ports.monotonic.now_ms())
-        decided = step(state, self._taken, timers=is_over)
+        decided = step(state, self._taken, timers=is_over, silence_ms=silence_ms)
         recorded = tuple(EntryEvent(cause=cause, body=encode(event)) for cause, event in decided)
         entry = replace(header, events=recorded)
         value = encode(entry)
         if len(value) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(
-                f"Expected at most {ENTRY_BYTES_MAX} bytes at height {entry.height}, "
-                f"but {len(self._taken)} inputs and {len(decided)} events made {len(value)}"
-            )
+            made = f"{len(self._taken)} inputs and {len(decided)} events made {len(value)}"
+            raise EntryTooLarge(f"Expected at most {ENTRY_BYTES_MAX} bytes, but {made}")
         events = [event for _, event in decided]
         self._decided = _Decided(entry=entry, events=events, images=state.drain(), value=value)
         self._next = self.append

@@ -8,8 +8,9 @@ from schemas.errors import Undecodable, UnknownSchema
 from schemas.ids import StateHash
 from schemas.journal import Chain, Entry, Head
 from schemas.units import Millis
-from streams.core.decider import CORE_VERSION, evolve
-from streams.core.state import State
+from streams.core.decider import CORE_VERSION
+from streams.core.evolution import evolve
+from streams.core.opening import open_state
 from streams.core.tables import Image, chain_hash
 from streams.shell.clock import Anchor
 from streams.shell.journal import JournalError, JournalRecreated, JournalTrimmed, Reader, Record
@@ -62,7 +63,7 @@ class Fold:
         self.opened = applied
         """What the store already held."""
         self.chain = Chain(applied.head if applied else None)
-        self.state = State(store)
+        self.state = open_state(store)
         self.state_hash = applied.state_hash if applied else GENESIS_HASH
         self.next_offset = applied.next_offset if applied else 0
         self.published = applied.published if applied else -1

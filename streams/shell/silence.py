@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from schemas.units import Millis
 from streams.core.state import State
 from streams.shell.inputs import Inputs, Place
 
@@ -19,11 +20,16 @@ class Silence:
         self._looked_ms = self._found_ms = at_ms
         self._catching_up = True
         self._ends: Mapping[Place, int] | None = None
+        self._silent_ms: int | None = None
+        """Of silences that no entry has told of; None: since the entry before this term."""
 
     def before_take(self, at_ms: int) -> None:
         """Notice a silence, and ask where the inputs end as long as nobody has answered."""
-        if at_ms - self._looked_ms > self._state.bounds.silence_ms:
+        silent_ms = at_ms - self._looked_ms
+        if silent_ms > self._state.bounds.silence_ms:
             self._catching_up, self._ends = True, None
+            if self._silent_ms is not None:
+                self._silent_ms += silent_ms
         if self._catching_up and self._ends is None:
             self._ends, self._found_ms = self._inputs.ends(), at_ms
 
@@ -32,6 +38,17 @@ class Silence:
         self._looked_ms = at_ms
         if found:
             self._found_ms = at_ms
+
+    def owed_ms(self, elapsed_ms: int, step_ms: int) -> Millis:
+        """By how much the next entry extends leases; it tells of all silences until now.
+
+        Args:
+            elapsed_ms: since the entry before it; the first of a term was preceded by silence only.
+            step_ms: by how much a step of time extends them already.
+        """
+        silent_ms = elapsed_ms if self._silent_ms is None else min(self._silent_ms, elapsed_ms)
+        self._silent_ms = 0
+        return Millis(max(0, silent_ms - step_ms))
 
     def is_over(self, at_ms: int) -> bool:
         """Whether timers may fire.

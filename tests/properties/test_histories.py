@@ -8,8 +8,8 @@ from schemas import events as e
 from schemas import inputs as i
 from streams.core import invariants
 from streams.core.decider import decide
+from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken
-from streams.core.state import State
 from tests.support import core as c
 
 TENANTS = ["a", "b", "ab", "ünïcode"]
@@ -220,7 +220,7 @@ def test_the_end_of_a_history_ends_all_work(seed):
     cell.run(*[c.result(grant) for grant in walk.grants])
     for _ in range(200):
         cell.run(after_ms=1_000)
-    state = State(cell.rows)
+    state = open_state(cell.rows)
     assert state.cell.waiting == 0
     assert state.attempts == {}
     assert all(window.used == 0 for window in state.config.windows.values())

@@ -11,9 +11,10 @@ from schemas import inputs as i
 from schemas.entry import InputRun
 from schemas.ids import OperationId, operation_id
 from schemas.topics import INPUT_TOPICS, TOPICS
-from streams.core.decider import Decided, evolve, genesis, step
+from streams.core.decider import Decided, genesis, step
+from streams.core.evolution import evolve
+from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken
-from streams.core.state import State
 from streams.core.tables import TABLES, Image
 
 TOPIC_OF = {kind: INPUT_TOPICS.index(t) for t in INPUT_TOPICS for kind in TOPICS[t].holds}
@@ -82,7 +83,7 @@ class Core:
     entries: list[tuple[Made, list[Decided]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state = State(self.rows)
+        self.state = open_state(self.rows)
         self.offset = 0
         if not self.rows.values:
             made = Made(0, 1, self.now_ms, takeover=True)
@@ -116,7 +117,7 @@ class Core:
     def take_over(self, *, step_ms: int | None = None, reopen: bool = True) -> None:
         """A new owner, with memory made from the rows alone."""
         if reopen:
-            self.state = State(self.rows)
+            self.state = open_state(self.rows)
         self.height += 1
         self.epoch += 1
         made = Made(self.height, self.epoch, self.now_ms, takeover=True, time_step_ms=step_ms)
@@ -126,7 +127,7 @@ class Core:
     def follower(self) -> "MemoryRows":
         """The rows that a pure fold of the same entries gives."""
         rows = MemoryRows()
-        state = State(rows)
+        state = open_state(rows)
         for made, decided in self.entries:
             state.begin(made)
             for one in decided:

@@ -8,8 +8,8 @@ from schemas import events as e
 from schemas.entry import InputRun
 from streams.core import invariants
 from streams.core.decider import decide_due, step
+from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken, Unreadable
-from streams.core.state import State
 from streams.core.tables import Table
 from streams.core.timers import Kind, Timer
 from tests.support import cells as s
@@ -25,7 +25,7 @@ def test_an_entry_moves_only_the_input_partitions_that_it_names():
     cell.state.begin(later)
     cell.rows.write(cell.state.drain())
     wanted = {(1, 2): 8, (3, 0): 9}
-    assert cell.state.positions == State(cell.rows).positions == wanted
+    assert cell.state.positions == open_state(cell.rows).positions == wanted
 
 
 def taken_run(topic, partition, position):
@@ -38,7 +38,7 @@ def test_the_header_of_an_entry_is_taken_over_as_a_whole():
     state = cell.state
     assert (state.cell.height, state.cell.epoch, state.cell.generation) == (50, 7, 3)
     cell.rows.write(state.drain())
-    again = State(cell.rows)
+    again = open_state(cell.rows)
     assert (again.cell, again.now_ms) == (state.cell, 5_000_000)
 
 

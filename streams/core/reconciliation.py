@@ -1,0 +1,247 @@
+"""Making an unknown outcome known: what a look-up, a usage report or an operator says of it.
+
+Each step is an event with its source and confidence; a repeat of the same evidence says nothing,
+and steps that decide nothing are bounded (R80, R81). A late result comes in by `results`.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from schemas.codes import Code
+from schemas.events import (
+    Event,
+    EvidenceRecorded,
+    ManualActionRefused,
+    OutcomeReconciled,
+    ReservationReleased,
+)
+from schemas.ids import MemberEpoch, MemberId, OperationId
+from schemas.inputs import OutcomeEvidence, ReconcileRequested, UsageReported
+from schemas.phase import Phase
+
+from . import settlement, waiting
+from .holds import HoldKey
+from .limits import EVIDENCE_DIGEST_BYTES, EVIDENCE_MAX
+from .operations import AttemptRow, OperationRow
+from .outcomes import Unreadable
+from .shape import tokens_in_range, valid_name
+from .state import State
+from .unknowns import ABANDONED, ENDED, NOT_EXECUTED, Found, find, operator_needed, reconciliation
+
+COMPLETED, FAILED, INCONCLUSIVE = "completed", "failed", "inconclusive"
+CONFIDENCES = frozenset(("provider_reported", "locally_measured", "unknown"))
+_ENDS = {COMPLETED: Phase.SUCCEEDED, FAILED: Phase.FAILED}
+
+
+def evidence(state: State, asked: OutcomeEvidence) -> Sequence[Event] | Unreadable:
+    """What a reconciler found; an attempt whose outcome is known already needs none."""
+    if not valid_name(asked.evidence) or asked.confidence not in CONFIDENCES:
+        return Unreadable(Code.INVALID_FIELD, f"Expected a name and one of {sorted(CONFIDENCES)}")
+    if asked.verdict not in (*_ENDS, NOT_EXECUTED, INCONCLUSIVE):
+        return Unreadable(Code.INVALID_FIELD, f"Expected a verdict, but got {asked.verdict!r:.40}")
+    if not tokens_in_range(asked.prompt_tokens, asked.output_tokens):
+        return Unreadable(Code.USAGE_OUT_OF_RANGE, "Expected token counts in range")
+    row = state.operation(asked.operation)
+    if row is None or row.tenant != asked.tenant or row.incarnation != asked.incarnation:
+        return Unreadable(Code.NOT_FOUND, "Expected an operation of the tenant")
+    attempt = find(state, HoldKey(asked.operation, asked.incarnation, asked.epoch))
+    if attempt is None or attempt.uncertain is None or _seen(attempt, asked.evidence):
+        return []
+    found = Found(
+        source="provider_lookup",
+        verdict=asked.verdict,
+        confidence=asked.confidence,
+        evidence=asked.evidence,
+        prompt_tokens=asked.prompt_tokens,
+        output_tokens=asked.output_tokens,
+        result_ref=_reference(state, asked.result_ref),
+    )
+    if asked.verdict == INCONCLUSIVE:
+        return note(attempt, asked.operation, found)
+    return resolve(state, asked.operation, attempt, found)
+
+
+def usage(state: State, asked: UsageReported, attempt: AttemptRow) -> Sequence[Event]:
+    """A usage report shows that the call ran; of a call still under way it is only a note."""
+    if attempt.uncertain is not None and _seen(attempt, asked.evidence):
+        return []
+    found = Found(
+        source="usage_report",
+        verdict=COMPLETED,
+        confidence="provider_reported",
+        evidence=asked.evidence,
+        prompt_tokens=asked.prompt_tokens,
+        output_tokens=asked.output_tokens,
+    )
+    return resolve(state, asked.operation, attempt, found)
+
+
+def note(attempt: AttemptRow, operation: OperationId, found: Found) -> Sequence[Event]:
+    """A step that decides nothing, as long as there are not too many of them."""
+    uncertain = attempt.uncertain
+    if uncertain is None or len(uncertain.evidence) >= EVIDENCE_MAX:
+        return []
+    return [
+        EvidenceRecorded(
+            **attempt.named(operation),
+            source=found.source,
+            evidence=found.evidence or "",
+            verdict=found.verdict,
+            confidence=found.confidence,
+        )
+    ]
+
+
+def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unreadable:
+    """What an operator says, of an unknown outcome or of one that was closed without knowing."""
+    verdicts = (*_ENDS, NOT_EXECUTED, ABANDONED)
+    longest = state.bounds.reference_bytes_max
+    if not valid_name(asked.author) or not 0 < len(asked.reason.encode()) <= longest:
+        return Unreadable(Code.INVALID_FIELD, "Expected an author and a short reason")
+    if asked.verdict not in verdicts:
+        return Unreadable(Code.INVALID_FIELD, f"Expected one of {verdicts}, but another verdict")
+    if not tokens_in_range(asked.prompt_tokens, asked.output_tokens):
+        return Unreadable(Code.USAGE_OUT_OF_RANGE, "Expected token counts in range")
+    row = state.operation(asked.operation)
+    if row is None or row.tenant != asked.tenant:
+        return [_refused(asked, Code.NOT_FOUND, "Expected an operation of the tenant")]
+    epoch = row.epoch if asked.epoch is None else asked.epoch
+    attempt = find(state, HoldKey(asked.operation, row.incarnation, epoch))
+    found = Found(
+        source="operator",
+        verdict=asked.verdict,
+        confidence="unknown",
+        author=asked.author,
+        reason=asked.reason,
+        prompt_tokens=asked.prompt_tokens,
+        output_tokens=asked.output_tokens,
+        result_ref=_reference(state, asked.result_ref),
+    )
+    if attempt is not None and attempt.uncertain is not None:
+        newest = row.phase is Phase.UNKNOWN and row.is_newest(attempt)
+        if asked.verdict == ABANDONED and not newest:
+            detail = "Expected the newest attempt of an unknown operation to be abandoned"
+            return [_refused(asked, Code.NOT_UNKNOWN, detail)]
+        return resolve(state, asked.operation, attempt, found)
+    if row.phase is Phase.UNKNOWN_CLOSED and asked.verdict in _ENDS and epoch == row.epoch:
+        return [_closed_one(asked, row, found)]
+    return [
+        _refused(asked, Code.NOT_UNKNOWN, f"Expected an unknown outcome, but it is {row.phase}")
+    ]
+
+
+def resolve(
+    state: State, operation: OperationId, attempt: AttemptRow, found: Found
+) -> Sequence[Event]:
+    """A decisive source: the hold is closed, and the operation goes on if this was its newest."""
+    row = state.operation(operation)
+    assert row is not None
+    events: list[Event] = [reconciliation(attempt, operation, found)]
+    if found.verdict == ABANDONED:
+        return [*events, operator_needed(operation, row, ABANDONED)]
+    if found.verdict == NOT_EXECUTED:
+        if attempt.is_open:
+            events.append(ReservationReleased(**attempt.named(operation), reason=NOT_EXECUTED))
+        if row.phase is Phase.UNKNOWN and row.is_newest(attempt):
+            events += settlement.after_return(state, operation, row, not_sent=1)
+        return events
+    if attempt.is_open:
+        used = settlement.used_tokens(attempt.tokens, found.prompt_tokens, found.output_tokens)
+        events.append(settlement.settlement(state, operation, attempt, used))
+    return events
+
+
+def _closed_one(asked: ReconcileRequested, row: OperationRow, found: Found) -> OutcomeReconciled:
+    """The attempt is long gone: only its epoch is known."""
+    return OutcomeReconciled(
+        tenant=row.tenant,
+        operation=asked.operation,
+        incarnation=row.incarnation,
+        attempt=row.starts,
+        epoch=row.epoch,
+        member=row.member or MemberId(""),
+        member_epoch=MemberEpoch(""),
+        **found._asdict(),
+    )
+
+
+def _refused(asked: ReconcileRequested, code: Code, detail: str) -> ManualActionRefused:
+    return ManualActionRefused(
+        tenant=asked.tenant,
+        operation=asked.operation,
+        action="reconcile",
+        code=code,
+        detail=detail,
+        author=asked.author,
+    )
+
+
+def _reference(state: State, text: str | None) -> str | None:
+    longest = state.bounds.reference_bytes_max
+    return None if text is None or len(text.encode()) > longest else text
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()[:EVIDENCE_DIGEST_BYTES]
+
+
+def _seen(attempt: AttemptRow, name: str) -> bool:
+    return attempt.uncertain is not None and _digest(name) in attempt.uncertain.evidence
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def noted(state: State, event: EvidenceRecorded) -> None:
+    """The same evidence again says nothing."""
+    attempt = find(state, HoldKey(event.operation, event.incarnation, event.epoch))
+    if attempt is not None and attempt.uncertain is not None:
+        attempt.uncertain.evidence.append(_digest(event.evidence))
+        state.put_uncertain(event.operation, attempt)
+
+
+def reconciled(state: State, event: OutcomeReconciled) -> None:
+    """If this was its newest attempt, the operation goes on; a late result does that by itself."""
+    operation, row = event.operation, state.operation(event.operation)
+    assert row is not None
+    if (event.incarnation, event.epoch) != (row.incarnation, row.epoch):
+        return
+    if event.verdict == NOT_EXECUTED:
+        row.extend().not_executed_epoch = event.epoch
+        state.put(operation, row)
+    if event.source == "late_result" or row.phase in SETTLED_PHASES:
+        return
+    phase = _ENDS.get(event.verdict)
+    attempt = state.attempts.get(operation)
+    if event.verdict in (ENDED, ABANDONED) or (phase is None and attempt is None):
+        return
+    if attempt is not None:
+        state.resolve(operation, attempt)
+    elif row.phase is Phase.UNKNOWN_CLOSED:
+        state.unfinish(operation, row)
+    else:
+        waiting.leave_queue(state, operation, row)
+    if phase is None:
+        row.not_sent += 1
+        waiting.wait(state, operation, row)
+        return
+    row.result_epoch, row.result_digest = event.epoch, b""
+    if phase is Phase.FAILED and row.cancel_reason is not None:
+        phase = Phase.CANCELLED
+    state.finish(operation, row, phase)
+
+
+SETTLED_PHASES = frozenset(
+    (
+        Phase.SUCCEEDED,
+        Phase.FAILED,
+        Phase.CANCELLED,
+        Phase.EXPIRED,
+        Phase.REJECTED,
+        Phase.DEAD,
+        Phase.GRANTED,
+        Phase.LEASED,
+        Phase.STARTED,
+    )
+)
+"""Phases that evidence about an unknown attempt does not change."""

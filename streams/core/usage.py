@@ -1,0 +1,103 @@
+"""What a call really used, told beside or after its result: totals, never parts.
+
+Of an unknown attempt it is evidence. After the reservation was closed it corrects the ledgers: what
+was used beyond the charge counts from now on, what was not used comes back to nobody, since its
+capacity may have been given away since (R55).
+"""
+
+from collections.abc import Sequence
+
+from schemas.codes import Code
+from schemas.events import Event, UsageCorrected, UsageRefused
+from schemas.inputs import DimensionConfig, UsageReported
+from schemas.units import Millis, Tokens
+
+from . import reconciliation, unknowns
+from .budgets import tokens_cost_ns
+from .fencing import named, speaks_for
+from .holds import HoldKey
+from .operations import OperationRow
+from .shape import tokens_in_range, valid_name
+from .state import State
+from .windows import exit_ms
+
+UNIT = "tokens"
+
+
+def report(state: State, asked: UsageReported) -> Sequence[Event]:
+    """Evidence, a correction, or refused; a repeat of the same figures changes nothing."""
+    code = _refusal(state, asked)
+    if code is not None:
+        return [UsageRefused(**named(asked), code=code)]
+    attempt = unknowns.find(state, HoldKey(asked.operation, asked.incarnation, asked.epoch))
+    if attempt is not None and attempt.is_open:
+        if not speaks_for(asked, attempt):
+            return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
+        if attempt.uncertain is None:  # its result will bring what it used
+            return [UsageRefused(**named(asked), code=Code.NOT_UNKNOWN)]
+        return reconciliation.usage(state, asked, attempt)
+    row = state.operation(asked.operation)
+    assert row is not None
+    actual = Tokens(asked.prompt_tokens + asked.output_tokens)
+    if row.result_epoch != asked.epoch:
+        return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
+    if actual == row.charged_tokens:
+        return []
+    return [
+        UsageCorrected(
+            **named(asked),
+            domain=row.domain,
+            evidence=asked.evidence,
+            tokens_before=row.charged_tokens,
+            tokens_actual=actual,
+        )
+    ]
+
+
+def _refusal(state: State, asked: UsageReported) -> Code | None:
+    if asked.unit != UNIT:
+        return Code.USAGE_UNIT_UNKNOWN
+    if not tokens_in_range(asked.prompt_tokens, asked.output_tokens):
+        return Code.USAGE_OUT_OF_RANGE
+    if not valid_name(asked.evidence):
+        return Code.INVALID_FIELD
+    row = state.operation(asked.operation)
+    if row is None or row.tenant != asked.tenant:
+        return Code.NOT_FOUND
+    return Code.EPOCH_SUPERSEDED if row.incarnation != asked.incarnation else None
+
+
+# -- folds --------------------------------------------------------------------------------------
+
+
+def corrected(state: State, event: UsageCorrected) -> None:
+    """Ledger and counter follow the figure; windows only take what was used beyond their charge."""
+    row = state.operation(event.operation)
+    assert row is not None
+    row.charged_tokens = event.tokens_actual
+    state.put(event.operation, row)
+    domain = state.config.domains[event.domain]
+    for window in domain.levels(event.tenant):
+        if window.config.unit != UNIT:
+            continue
+        extra = _beyond(window.config, row, event)
+        if extra > 0:
+            exit_at = exit_ms(
+                window.config,
+                latest_ms=state.now_ms,
+                send_within_ms=domain.config.send_within_ms,
+            )
+            window.add(extra)
+            window.set_exit(extra, Millis(exit_at - state.cell.stepped_ms))
+    lane, counter = state.counted(row)
+    delta = event.tokens_actual - event.tokens_before
+    cost = tokens_cost_ns(domain.dimensions(), Tokens(abs(delta)))
+    # No grant's lift is known any more: as from before the last one.
+    lane.correct(counter, cost if delta > 0 else -cost, weight=counter.row.weight, lift=-1)
+
+
+def _beyond(dimension: DimensionConfig, row: OperationRow, event: UsageCorrected) -> int:
+    charged = event.tokens_before
+    if dimension.amount == "reserved":
+        charged = max(charged, row.tokens)
+    return event.tokens_actual - charged
