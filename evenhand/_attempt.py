@@ -1,52 +1,18 @@
-"""One attempt as its handler sees it: what to run, how soon to send it, and what to report."""
+"""One attempt as its handler sees it, but for what waits: that differs between the twins."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypedDict
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 
+from evenhand._outcome import ERROR_CHARS_MAX, Outcome, Result
+from evenhand._retry_after import left_s, millis_up
 from evenhand._words import events, ids, inputs, units
-from evenhand.errors import NotSent
+from evenhand.errors import NotSent, ToolNotAllowed, TurnsExhausted, kind_of
 
 NANOS_PER_MILLI = 1_000_000
-REFERENCE_BYTES_MAX = 2048
-"""As a cell's default; it leaves out what is longer, so a longer one would be lost silently."""
-ERROR_CHARS_MAX = 200
-"""A reason is the name of a kind of error, not a story."""
-
-
-class Outcome(StrEnum):
-    """How an attempt ended, when that is known."""
-
-    SUCCESS = "success"
-    TERMINAL = "terminal"
-    """Failed, and another attempt would not help."""
-    POLICY_DENIED = "policy_denied"
-    """The provider refused the content."""
-    CANCELLED = "cancelled"
-    """Ended since `Attempt.cancel_requested` was set."""
-    NOT_SENT = "not_sent"
-    """Nothing went to the provider: the operation waits again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What a handler answers. None is as good as `Result()`: a success without a reference.
-
-    Raises:
-        ValueError: the reference is longer than a cell keeps.
-    """
-
-    outcome: Outcome = Outcome.SUCCESS
-    result_ref: str | None = None
-    """Where the result is; never the result itself."""
-    error: str | None = None
-    """Short reason of a failure, without content."""
-
-    def __post_init__(self) -> None:
-        """Refuse here what the cell would leave out."""
-        if self.result_ref and len(self.result_ref.encode()) > REFERENCE_BYTES_MAX:
-            raise ValueError(f"Expected a reference of at most {REFERENCE_BYTES_MAX} bytes")
+CHECKPOINT_WAIT_S: Final = 30.0
+"""A takeover takes a second or two; beyond this nobody will answer soon."""
 
 
 class Names(TypedDict):
@@ -61,23 +27,16 @@ class Names(TypedDict):
     member_epoch: ids.MemberEpoch
 
 
-class Attempt:
-    """A granted and started attempt: permission for one call to the provider, now.
+class Checkpoint(NamedTuple):
+    """How far an earlier attempt is known to have come."""
 
-    `sending` guards the call, `sent` reports it, `usage` says what it used.
-    """
+    number: int
+    state_ref: str | None
+    """Where the state is from which to go on."""
 
-    __slots__ = (
-        "_cancel_requested",
-        "_now_ns",
-        "_output_tokens",
-        "_prompt_tokens",
-        "_report",
-        "_reported",
-        "_send_delay_ms",
-        "_start_sent_ns",
-        "grant",
-    )
+
+class BaseAttempt:
+    """What both twins' attempts have: permission for one call to the provider, now."""
 
     def __init__(
         self,
@@ -89,14 +48,18 @@ class Attempt:
         """Made by the SDK at the moment in which it sends the start request."""
         self.grant = grant
         """The event that permits it, as the owner wrote it."""
-        self._report = report
-        self._now_ns = now_ns
+        self._report, self._now_ns = report, now_ns
         self._start_sent_ns = now_ns()
         self._send_delay_ms: units.Millis | None = None
-        self._reported = False
-        self._cancel_requested = False
+        self._reported = self._ended = False
+        self._cancel_requested = self._lease_lost = False
         self._prompt_tokens: units.Tokens | None = None
         self._output_tokens: units.Tokens | None = None
+        self._throttled = False
+        self._retry_after_ms: int | None = None
+        self._checkpoint = grant.checkpoint
+        self._checkpointing: Future[None] = Future()
+        self._turns = 0
 
     @property
     def operation(self) -> str:
@@ -139,10 +102,30 @@ class Attempt:
         return self._cancel_requested
 
     @property
+    def lease_lost(self) -> bool:
+        """Whether the lease has ended: another member may be given the work.
+
+        Cause no more effects. The call goes on and its result is still reported: the owner decides
+        whether it counts or is evidence.
+        """
+        return self._lease_lost
+
+    @property
     def send_within_s(self) -> float:
         """Seconds left in which the call may be sent; negative when it is too late."""
         left_ns = self.grant.send_within_ms * NANOS_PER_MILLI - self._since_start_ns()
         return left_ns / 1e9
+
+    @property
+    def resumed_from(self) -> Checkpoint | None:
+        """The last recorded checkpoint of earlier attempts; None if there is none."""
+        grant = self.grant
+        return Checkpoint(grant.checkpoint, grant.checkpoint_ref) if grant.checkpoint else None
+
+    @property
+    def turns_left(self) -> int:
+        """Turns that this attempt of a run may take at most; earlier attempts may leave fewer."""
+        return (self.grant.turns_max or 0) - self._turns
 
     def sending(self) -> None:
         """Call it right before the call to the provider, if something took time before.
@@ -157,8 +140,9 @@ class Attempt:
     def sent(self) -> None:
         """Call it right after the call went out; the first time counts, and it does not block.
 
-        The charge then leaves the provider's window as early as is safe. With httpx, the trace
-        event `http11.send_request_body.complete` is the right moment.
+        The charge then leaves the provider's window as early as is safe, and an error that follows
+        is never taken for a call that was not sent. With httpx, the trace event
+        `http11.send_request_body.complete` is the right moment.
         """
         if self._send_delay_ms is not None:
             return
@@ -166,10 +150,12 @@ class Attempt:
         self._send_delay_ms = delay_ms
         if self.grant.report_send:
             self._reported = True
-            self._report(inputs.SendReported(**self._names(), send_delay_ms=delay_ms))
+            self._report(inputs.SendReported(**self.names(), send_delay_ms=delay_ms))
 
     def usage(self, *, prompt_tokens: int, output_tokens: int) -> None:
         """What the provider says the call used; without it the reservation is charged in full.
+
+        Told after the end it corrects what was charged, once.
 
         Raises:
             ValueError: a figure is negative.
@@ -178,50 +164,135 @@ class Attempt:
             raise ValueError("Expected token counts of 0 or more")
         self._prompt_tokens = units.Tokens(prompt_tokens)
         self._output_tokens = units.Tokens(output_tokens)
+        if self._ended:
+            self._report(
+                inputs.UsageReported(
+                    **self.names(),
+                    unit="tokens",
+                    prompt_tokens=self._prompt_tokens,
+                    output_tokens=self._output_tokens,
+                    evidence=f"{self.provider_key}-{self.grant.epoch}",
+                )
+            )
+
+    def throttled(self, *, until: datetime | None = None, after_s: float | None = None) -> None:
+        """The provider refused for rate (429): however the handler ends, this is the outcome.
+
+        The operation waits again without counting an attempt, and its domain pauses.
+
+        Args:
+            until: when the provider takes calls again, with its time zone.
+            after_s: in how many seconds, see `retry_after_s`; None for both means unknown.
+        """
+        self._throttled = True
+        seconds = after_s if until is None else left_s(until)
+        self._retry_after_ms = None if seconds is None else millis_up(max(0.0, seconds))
+
+    def tool(self, name: str) -> None:
+        """Call it before a tool is used.
+
+        Raises:
+            ToolNotAllowed: the run was not admitted with this tool.
+        """
+        if name not in self.grant.tools:
+            raise ToolNotAllowed(f"Expected one of {list(self.grant.tools)}, but got {name!r}")
 
     def _since_start_ns(self) -> int:
         return self._now_ns() - self._start_sent_ns
 
-    # -- what the member's own code asks; handlers need none of it ------------------------------
+    # -- what the SDK's own code asks; handlers need none of it ---------------------------------
+
+    @property
+    def went_out(self) -> bool:
+        """Whether the call is known to have been sent."""
+        return self._send_delay_ms is not None or self._prompt_tokens is not None
 
     def start_request(self) -> inputs.StartRequested:
         """The word that asks for permission to call."""
-        return inputs.StartRequested(**self._names())
+        return inputs.StartRequested(**self.names())
 
     def request_cancel(self) -> None:
         """Let the handler see that the end is wanted."""
         self._cancel_requested = True
 
-    def ended(self, how: Result | BaseException | None) -> inputs.ResultReported:
-        """The word that tells how it ended; an exception is a failure for good.
+    def lose_lease(self) -> None:
+        """Let the handler see that its lease has ended."""
+        self._lease_lost = True
 
-        NotSent is believed only while nothing is known to have been sent.
+    def report_checkpoint(
+        self, state_ref: str | None, context_bytes: int | None, artifacts: int | None
+    ) -> Future[None]:
+        """Report the next checkpoint. Returns: done when recorded, or failed by what refuses it."""
+        self._checkpointing = Future()
+        # A waiting task that is cancelled must not cancel it: the answer may still come.
+        self._checkpointing.set_running_or_notify_cancel()
+        self._report(
+            inputs.CheckpointReported(
+                **self.names(),
+                number=self._checkpoint + 1,
+                state_ref=state_ref,
+                context_bytes=context_bytes,
+                artifacts=artifacts,
+            )
+        )
+        return self._checkpointing
+
+    def hear_checkpoint(self, answer: events.CheckpointRecorded | events.CheckpointRefused) -> None:
+        """Give the answer to who waits for it; an answer that comes late still counts."""
+        asked, expected = self._checkpointing, answer.number == self._checkpoint + 1
+        if isinstance(answer, events.CheckpointRecorded):
+            self._checkpoint = max(self._checkpoint, answer.number)
+        if not expected or asked.done():
+            return
+        if isinstance(answer, events.CheckpointRecorded):
+            asked.set_result(None)
+        else:
+            asked.set_exception(kind_of(answer.code)(operation=self.operation))
+
+    def next_turn(self) -> str:
+        """Count a turn. Returns: its idempotency key; an attempt that resumes makes new ones.
+
+        Raises:
+            TurnsExhausted: the run has used up its turns.
         """
-        match how:
-            case NotSent() if self._send_delay_ms is None:
-                result = Result(outcome=Outcome.NOT_SENT)
-            case BaseException():
-                result = Result(outcome=Outcome.TERMINAL, error=type(how).__name__)
-            case _:
-                result = how or Result()
+        if self.turns_left <= 0:
+            raise TurnsExhausted(operation=self.operation)
+        self._turns += 1
+        return f"{self.operation}:{self.grant.incarnation}:{self.grant.epoch}:{self._turns}"
+
+    def ended(self, result: Result) -> inputs.ResultReported:
+        """The word that tells how it ended."""
+        self._ended = True
+        outcome = Outcome.THROTTLED if self._throttled else result.outcome
+        wait_ms = self._retry_after_ms if self._throttled else result.retry_after_ms
         return inputs.ResultReported(
-            **self._names(),
-            outcome=result.outcome,
+            **self.names(),
+            outcome=outcome,
             prompt_tokens=self._prompt_tokens,
             output_tokens=self._output_tokens,
             send_delay_ms=None if self._reported else self._send_delay_ms,
             result_ref=result.result_ref,
             error=result.error and result.error[:ERROR_CHARS_MAX],
+            retry_after_ms=None if wait_ms is None else units.Millis(wait_ms),
         )
 
-    def _names(self) -> Names:
-        grant = self.grant
-        return {
-            "tenant": grant.tenant,
-            "operation": grant.operation,
-            "incarnation": grant.incarnation,
-            "attempt": grant.attempt,
-            "epoch": grant.epoch,
-            "member": grant.member,
-            "member_epoch": grant.member_epoch,
-        }
+    def names(self) -> Names:
+        """What names it in every word about it."""
+        return names(self.grant)
+
+
+def names(named: Any) -> Names:
+    """What names the attempt that a word is about."""
+    return {
+        "tenant": named.tenant,
+        "operation": named.operation,
+        "incarnation": named.incarnation,
+        "attempt": named.attempt,
+        "epoch": named.epoch,
+        "member": named.member,
+        "member_epoch": named.member_epoch,
+    }
+
+
+A = TypeVar("A", bound=BaseAttempt)
+"""An attempt of either twin."""

@@ -5,27 +5,18 @@ from queue import SimpleQueue
 from threading import RLock
 from typing import Any, Final
 
-from evenhand._attempt import Outcome
-from evenhand._fake_rows import Bounds, Inbox, Member, Row, grant, names
+from evenhand._attempt import names
+from evenhand._fake_ends import OVER, Evidence, after_checkpoint, after_evidence, after_result
+from evenhand._fake_guards import refusal
+from evenhand._fake_rows import Bounds, Inbox, Member, Row, grant
 from evenhand._intent import operation_of
+from evenhand._outcome import Outcome
 from evenhand._words import bodies, codes, digest, events, ids, inputs, units
-from evenhand.errors import (
-    DeadlineMissing,
-    EvenhandError,
-    IdempotencyMismatch,
-    OutputCeilingMissing,
-    TenantQueueFull,
-    UnknownDomain,
-    UnknownPool,
-)
+from evenhand.errors import EvenhandError, IdempotencyMismatch
 
-_ENDS: Final = {
-    Outcome.SUCCESS: bodies.State.SUCCEEDED,
-    Outcome.TERMINAL: bodies.State.FAILED,
-    Outcome.POLICY_DENIED: bodies.State.FAILED,
-    Outcome.CANCELLED: bodies.State.CANCELLED,
-}
-_OVER: Final = {*_ENDS.values(), bodies.State.EXPIRED, bodies.State.REJECTED}
+_STARTED: Final = {bodies.State.STARTED, bodies.State.UNKNOWN}
+_HAS_A_PLACE: Final = {bodies.State.GRANTED, bodies.State.STARTED}
+_HAS_A_SLOT: Final = {*_HAS_A_PLACE, bodies.State.UNKNOWN}
 
 
 class FakeCell:
@@ -69,8 +60,14 @@ class FakeCell:
                     self._leave(word)
                 case inputs.StartRequested():
                     self._start(word)
+                case inputs.CheckpointReported():
+                    self._checkpoint(word)
                 case inputs.ResultReported():
                     self._end(word)
+                case _ if isinstance(word, Evidence):
+                    self._reconcile(word)
+                case inputs.RetryRequested():
+                    self._retry(word.operation)
                 case _:
                     pass  # heartbeats, send reports and configuration change nothing here
             self._dispatch()
@@ -83,26 +80,15 @@ class FakeCell:
             if digest.payload_digest(known.word) != digest.payload_digest(word):
                 raise IdempotencyMismatch(operation=operation.hex())
             return known
-        refused = self._refusal(word)
+        waiting = [self._rows[one] for one in self._order]
+        refused = refusal(word, self._rows, waiting, self._bounds)
         if refused is not None:
             raise refused("Expected otherwise by the fake cell", operation=operation.hex())
         self._rows[operation] = Row(word)
+        if word.parent is not None:
+            self._rows[word.parent].turns += 1
         self._order.append(operation)
         return self._rows[operation]
-
-    def _refusal(self, word: inputs.OperationSubmitted) -> type[EvenhandError] | None:
-        if word.pool not in (*self._bounds.pools, ids.SELF_POOL):
-            return UnknownPool
-        if word.domain not in self._bounds.domains:
-            return UnknownDomain
-        if word.output_tokens_max is None:
-            return OutputCeilingMissing
-        if word.start_within_ms is None and word.deadline_ms is None:
-            return DeadlineMissing
-        waiting = (self._rows[one] for one in self._order)
-        if sum(row.word.tenant == word.tenant for row in waiting) >= self._bounds.waiting_max:
-            return TenantQueueFull
-        return None
 
     def _tell_submitter(self, word: inputs.OperationSubmitted) -> None:
         operation, member = operation_of(word), word.member
@@ -132,9 +118,11 @@ class FakeCell:
 
     def _cancel(self, operation: ids.OperationId) -> None:
         row = self._rows.get(operation)
-        if row is None or row.state in _OVER:
+        if row is None or row.state in OVER:
             return
         row.cancel_requested = True
+        if row.state is bodies.State.UNKNOWN:
+            return
         if row.state is bodies.State.STARTED and row.grant is not None:
             self._tell(events.CancelSignalled(**names(row.grant), cause="cancelled"))
             return
@@ -189,17 +177,57 @@ class FakeCell:
             )
         )
 
+    def _checkpoint(self, word: inputs.CheckpointReported) -> None:
+        answer = after_checkpoint(self._rows[word.operation], word)
+        if answer is not None:
+            self._tell(answer)
+
     def _end(self, word: inputs.ResultReported) -> None:
         row = self._rows.get(word.operation)
-        if row is None or row.state is not bodies.State.STARTED or row.epoch != word.epoch:
+        if row is None or row.state not in _STARTED or row.epoch != word.epoch:
             return
         row.result = word
-        if word.outcome != Outcome.NOT_SENT:
-            self._close(word.operation, row, _ENDS[Outcome(word.outcome)])
-        elif row.cancel_requested:
-            self._close(word.operation, row, bodies.State.CANCELLED)
+        state = after_result(row, Outcome(word.outcome), self._bounds.attempts_max)
+        self._move(word.operation, row, state)
+
+    def expire_lease(self, operation: ids.OperationId) -> None:
+        """The lease of a started attempt ends: its outcome is unknown, and its member is told."""
+        with self._lock:
+            row = self._rows[operation]
+            assert row.grant is not None, "Expected a started attempt"
+            assert row.state is bodies.State.STARTED, "Expected a started attempt"
+            self._tell(events.LeaseExpired(**names(row.grant), started=True))
+            state = after_result(row, Outcome.UNKNOWN, self._bounds.attempts_max)
+            self._move(operation, row, state)
+            self._dispatch()
+
+    def reconcile(self, operation: ids.OperationId, verdict: str) -> None:
+        """An operator says what became of an unknown outcome."""
+        tenant = self._rows[operation].word.tenant
+        self.take(
+            inputs.ReconcileRequested(
+                tenant=tenant, operation=operation, verdict=verdict, author="me", reason="a test"
+            )
+        )
+
+    def _reconcile(self, word: Evidence) -> None:
+        row = self._rows.get(word.operation)
+        if row is None or row.state is not bodies.State.UNKNOWN:
+            return
+        if word.epoch in (None, row.epoch):
+            self._move(word.operation, row, after_evidence(row, word))
+
+    def _retry(self, operation: ids.OperationId) -> None:
+        row = self._rows.get(operation)
+        if row is not None and row.state in (bodies.State.DEAD, bodies.State.UNKNOWN_CLOSED):
+            row.failures, row.throttles, row.code = 0, 0, None
+            self._wait_again(operation, row)
+
+    def _move(self, operation: ids.OperationId, row: Row, state: bodies.State) -> None:
+        if state is bodies.State.WAITING:
+            self._wait_again(operation, row)
         else:
-            self._wait_again(word.operation, row)
+            self._close(operation, row, state)
 
     def _wait_again(self, operation: ids.OperationId, row: Row) -> None:
         row.state, row.grant = bodies.State.WAITING, None
@@ -211,26 +239,25 @@ class FakeCell:
             self._order.remove(operation)
 
     def _dispatch(self) -> None:
-        held = {bodies.State.GRANTED, bodies.State.STARTED}
-        running = [row.grant for row in self._rows.values() if row.state in held and row.grant]
         for operation in list(self._order):
             row = self._rows[operation]
-            member = self._free(row.word, running)
-            if member is None or len(running) >= self._bounds.slots:
+            member = self._free(row.word)
+            if member is None or (row.takes_a_slot and self._slots_held() >= self._bounds.slots):
                 continue
             self._order.remove(operation)
             row.epoch += 1
             row.state = bodies.State.GRANTED
             row.grant = grant(operation, row, member, self._members[member], self._bounds)
-            running.append(row.grant)
             self._tell(row.grant)
 
-    def _free(
-        self, word: inputs.OperationSubmitted, running: list[events.GrantIssued]
-    ) -> ids.MemberId | None:
+    def _slots_held(self) -> int:
+        return sum(row.takes_a_slot and row.state in _HAS_A_SLOT for row in self._rows.values())
+
+    def _free(self, word: inputs.OperationSubmitted) -> ids.MemberId | None:
+        running = [row.grant for row in self._rows.values() if row.state in _HAS_A_PLACE]
         for name, member in self._members.items():
             mine = word.member in (None, name) and member.pool == word.pool
-            busy = sum(one.member == name for one in running)
+            busy = sum(grant is not None and grant.member == name for grant in running)
             if mine and not member.draining and busy < member.places:
                 return name
         return None

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from evenhand._attempt import Names
-from evenhand._words import bodies, events, ids, inputs, units
+from evenhand._attempt import Checkpoint
+from evenhand._words import bodies, codes, events, ids, inputs, units
 
 Inbox = SimpleQueue[Any]
 
@@ -31,6 +31,19 @@ class Row:
     epoch: int = 0
     result: inputs.ResultReported | None = None
     cancel_requested: bool = False
+    failures: int = 0
+    """Attempts that failed or stayed unknown."""
+    throttles: int = 0
+    code: codes.Code | None = None
+    """Why it is dead."""
+    checkpoint: Checkpoint | None = None
+    turns: int = 0
+    """Turns taken, if it is a run."""
+
+    @property
+    def takes_a_slot(self) -> bool:
+        """A run holds no budget itself; its turns do."""
+        return self.word.turns_max is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +55,7 @@ class Bounds:
     slots: int
     waiting_max: int
     send_within_ms: int
-
-
-def names(named: Any) -> Names:
-    """What names the attempt in every word about it."""
-    return {
-        "tenant": named.tenant,
-        "operation": named.operation,
-        "incarnation": named.incarnation,
-        "attempt": named.attempt,
-        "epoch": named.epoch,
-        "member": named.member,
-        "member_epoch": named.member_epoch,
-    }
+    attempts_max: int
 
 
 def grant(
@@ -94,4 +95,10 @@ def grant(
         lift=0,
         config_version=1,
         authority_epoch=1,
+        runtime_ms=word.runtime_ms,
+        turns_max=word.turns_max,
+        tools=word.tools,
+        parent=word.parent,
+        checkpoint=row.checkpoint.number if row.checkpoint else 0,
+        checkpoint_ref=row.checkpoint.state_ref if row.checkpoint else None,
     )

@@ -19,6 +19,8 @@ ANSWER_WAIT_S: Final = 10.0
 """Beyond what the server was asked to wait; then the connection is taken for dead."""
 ATTEMPTS_MAX: Final = 10
 RETRY_WAIT_MAX_S: Final = 2.0
+PREFER_WAIT_MAX_S: Final = 20
+"""A proxy on the way closes what is silent for longer; the question is then asked again."""
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,10 +65,13 @@ def submit(submission: Submission) -> Request:
     )
 
 
-def get(operation: str, at_least: str | None) -> Request:
-    """`GET /v1/operations/{id}`."""
+def get(operation: str, at_least: str | None, ended_within_s: float) -> Request:
+    """`GET /v1/operations/{id}`, which may wait for the operation's end."""
     headers = {} if at_least is None else {bodies.AT_LEAST: at_least}
-    return Request(method="GET", path=f"/v1/operations/{operation}", headers=headers)
+    wait_s = min(int(ended_within_s), PREFER_WAIT_MAX_S)
+    if wait_s:
+        headers["Prefer"] = f"wait={wait_s}"
+    return Request(method="GET", path=f"/v1/operations/{operation}", headers=headers, wait_s=wait_s)
 
 
 def cancel(operation: str, reason: str) -> Request:
@@ -168,9 +173,14 @@ class HttpTransport:
         """Durable when it returns, and decided if that was waited for."""
         return self.ask(submit(submission), bodies.Submitted)
 
-    def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
-        return self.ask(get(operation, at_least), bodies.Operation, retry_s=wait_s)
+    def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
+        return self.ask(get(operation, at_least, ended_within_s), bodies.Operation, retry_s=wait_s)
 
     def cancel(self, operation: str, *, reason: str) -> str:
         """Durable when it returns. Returns: the input, for `at_least`."""
@@ -202,9 +212,16 @@ class AsyncHttpTransport:
         """Durable when it returns, and decided if that was waited for."""
         return await self.ask(submit(submission), bodies.Submitted)
 
-    async def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
-        return await self.ask(get(operation, at_least), bodies.Operation, retry_s=wait_s)
+    async def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
+        return await self.ask(
+            get(operation, at_least, ended_within_s), bodies.Operation, retry_s=wait_s
+        )
 
     async def cancel(self, operation: str, *, reason: str) -> str:
         """Durable when it returns. Returns: the input, for `at_least`."""

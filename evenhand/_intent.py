@@ -1,19 +1,35 @@
 """What a user asks for, by name: the fields of an intent, checked before anything is sent."""
 
+import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, Required, TypedDict, TypeVar
 
 from pydantic import ValidationError
 
 from evenhand._transport import Links, Submission
-from evenhand._words import bodies, ids, inputs, units
-from evenhand.errors import InvalidField, kind_of
+from evenhand._words import bodies, events, ids, inputs, units
+from evenhand.errors import InvalidField, StillRunning, kind_of
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 ACQUIRE_WITHIN_MS: Final = 60_000
 """Somebody waits for a permission; after a minute few still do."""
+ENDED: Final = frozenset(
+    {
+        bodies.State.SUCCEEDED,
+        bodies.State.FAILED,
+        bodies.State.CANCELLED,
+        bodies.State.EXPIRED,
+        bodies.State.REJECTED,
+        bodies.State.DEAD,
+        bodies.State.UNKNOWN_CLOSED,
+    }
+)
+"""What only a person can go on from, if anybody."""
+ASK_AGAIN_S: Final = 0.05
+ASK_AGAIN_S_MAX: Final = 1.0
+"""Between two questions for an end, where the server does not wait itself."""
 ANSWER_WAIT_S: Final = 10.0
 """Beyond its deadline an operation is answered within this time, or nobody answers at all."""
 
@@ -25,11 +41,9 @@ class Identity(NamedTuple):
     user: ids.UserId
 
 
-class Intent(TypedDict, total=False):
-    """One call to a provider that somebody wants to be made."""
+class _Call(TypedDict, total=False):
+    """What every intent may say."""
 
-    domain: Required[str]
-    """Budget domain it draws on."""
     prompt_tokens: Required[int]
     """Estimated prompt tokens."""
     output_tokens_max: Required[int]
@@ -50,6 +64,26 @@ class Intent(TypedDict, total=False):
     """Where the payload is; never the payload itself."""
     content_sha256: str
     """Hex digest of the payload."""
+    runtime_ms: int
+    """A started attempt is asked to end then; without one the tenant's maximum holds."""
+
+
+class Intent(_Call, total=False):
+    """One call to a provider that somebody wants to be made."""
+
+    domain: Required[str]
+    """Budget domain it draws on."""
+    turns_max: int
+    """Makes it a run: a tool loop of at most so many calls, each an `Attempt.turn`."""
+    tools: tuple[str, ...]
+    """Tools that a run may use."""
+
+
+class TurnIntent(_Call, total=False):
+    """One call of a run."""
+
+    domain: str
+    """Budget domain it draws on; the run's own by default."""
 
 
 class PoolIntent(Intent, total=False):
@@ -61,6 +95,8 @@ class PoolIntent(Intent, total=False):
     """The deadline as an instant, in milliseconds since 1970; of the two one is needed."""
     member: str
     """For pool `self`: which process of the submitter runs it."""
+    parent: str
+    """The run that this turn belongs to; `Attempt.turn` names it by itself."""
 
 
 def submission(
@@ -86,6 +122,19 @@ def acquisition(fields: Intent, *, idempotency_key: str) -> Submission:
     return submission(whole, idempotency_key=idempotency_key)
 
 
+def turn(grant: events.GrantIssued, fields: TurnIntent, *, idempotency_key: str) -> Submission:
+    """As `acquisition`, for one call of a run; what the fields leave open is as for the run."""
+    run: Any = {
+        "domain": grant.domain,
+        "lane": grant.lane,
+        "tier": grant.tier,
+        "connection": grant.connection,
+        "parent": grant.operation.hex(),
+    }
+    run.update((name, value) for name, value in fields.items() if value is not None)
+    return acquisition(run, idempotency_key=idempotency_key)
+
+
 def patience_s(asked: Submission) -> float:
     """How long after its deadline an acquisition that is not answered is given up."""
     return (asked.body.start_within_ms or 0) / 1000 + ANSWER_WAIT_S
@@ -100,6 +149,31 @@ def admitted(found: bodies.Operation) -> bodies.Operation:
     if found.state is bodies.State.REJECTED:
         raise kind_of(found.code or "")(found.detail, operation=found.operation)
     return found
+
+
+class Waiting:
+    """One wait for the end of an operation: how much longer, and how long until the next look."""
+
+    def __init__(self, submitted: bodies.Submitted | str, timeout_s: float) -> None:
+        self.operation = submitted if isinstance(submitted, str) else submitted.operation
+        self.at_least = None if isinstance(submitted, str) else submitted.input
+        self._ends_at, self._pause_s = time.monotonic() + timeout_s, ASK_AGAIN_S
+
+    def left_s(self) -> float:
+        """Seconds left, 0 when none is."""
+        return max(0.0, self._ends_at - time.monotonic())
+
+    def pause_s(self) -> float:
+        """How long to rest now.
+
+        Raises:
+            StillRunning: no time is left.
+        """
+        left_s = self.left_s()
+        if not left_s:
+            raise StillRunning(operation=self.operation)
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, ASK_AGAIN_S_MAX)
+        return min(pause_s, left_s)
 
 
 def identity(tenant: str | None, user: str | None) -> Identity:
@@ -147,6 +221,10 @@ def submitted(
         start_within_ms=_optional(units.Millis, body.start_within_ms),
         deadline_ms=_optional(units.Millis, body.deadline_ms),
         member=member or _optional(ids.MemberId, body.member),
+        runtime_ms=_optional(units.Millis, body.runtime_ms),
+        turns_max=body.turns_max,
+        tools=body.tools,
+        parent=None if body.parent is None else ids.OperationId(bytes.fromhex(body.parent)),
     )
 
 

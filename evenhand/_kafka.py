@@ -1,6 +1,7 @@
 """Straight to the topics, for services that speak Kafka anyway; needs the extra `kafka`."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -117,9 +118,11 @@ class KafkaSender:
 
 
 class TopicReader:
-    """Events of one public topic, or of one key in it, each once, from the end as it is now."""
+    """Events of one public topic, or of one key in it, each once, from now on or some time ago."""
 
-    def __init__(self, kafka: Kafka, topic: topics.Topic, key: str | None = None) -> None:
+    def __init__(
+        self, kafka: Kafka, topic: topics.Topic, key: str | None = None, *, back_s: float = 0.0
+    ) -> None:
         """Fixes the numeric place in every partition; raises as `KafkaSender`."""
         self._consumer = Consumer(_settings(kafka) | _CONSUMER | dict(kafka.config))
         self._key = None if key is None else key.encode()
@@ -129,6 +132,8 @@ class TopicReader:
         wanted = range(count) if self._key is None else (murmur2(self._key, count),)
         try:
             places = [self._end(TopicPartition(name, partition)) for partition in wanted]
+            if back_s:
+                places = self._earlier(places, back_s)
         except KafkaException as error:
             raise Unreachable(f"Expected the end of {name}, but {error}") from error
         self._consumer.assign(places)
@@ -152,6 +157,14 @@ class TopicReader:
     def _end(self, place: TopicPartition) -> TopicPartition:
         _, end = self._consumer.get_watermark_offsets(place, timeout=ASK_TIMEOUT_S)
         return TopicPartition(place.topic, place.partition, end)
+
+    def _earlier(self, ends: Sequence[TopicPartition], back_s: float) -> list[TopicPartition]:
+        # The broker looks by the world's clock, so there is no other to ask.
+        since_ms = int((time.time() - back_s) * 1000)  # noqa: TID251
+        wanted = [TopicPartition(one.topic, one.partition, since_ms) for one in ends]
+        found = self._consumer.offsets_for_times(wanted, timeout=ASK_TIMEOUT_S)
+        # Nothing that young: its place is the end.
+        return [place if place.offset >= 0 else end for place, end in zip(found, ends, strict=True)]
 
     def _event(self, message: Message) -> Any:
         error = message.error()
@@ -201,6 +214,30 @@ class KafkaLink:
             _LOG.warning("Some words were not confirmed in %s s and may be lost", wait_s)
             self._sender.abandon()
         self._inbox.close()
+
+
+class KafkaDecisions:
+    """What a reconciler reads and tells."""
+
+    def __init__(self, kafka: Kafka, back_s: float) -> None:
+        """Fixes where it reads from; raises as `KafkaSender`."""
+        self._sender = KafkaSender(kafka)
+        self._reader = TopicReader(kafka, topics.Topic.DECISIONS, back_s=back_s)
+
+    def read(self, wait_s: float) -> Sequence[Any]:
+        """Decisions in order per partition, each once."""
+        self._sender.poll(0)
+        return self._reader.read(wait_s)
+
+    def tell(self, word: inputs.OutcomeEvidence) -> None:
+        """Hand it over; it goes out by itself."""
+        self._sender.send(word)
+
+    def close(self, wait_s: float) -> None:
+        """Wait until every word is durable, at most `wait_s`, and let go."""
+        if not self._sender.flush(wait_s):
+            self._sender.abandon()
+        self._reader.close()
 
 
 def partitions(client: Producer | Consumer, name: str) -> int:

@@ -16,13 +16,22 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, NamedTuple, assert_never
+from typing import Any, Final, Generic, NamedTuple, assert_never
 
-from evenhand._attempt import Attempt
+from evenhand._attempt import A
+from evenhand._started import AboutStarted, AttemptKey, Started
 from evenhand._words import codes, events, ids, inputs
 
-JOIN_AGAIN_NS = 1_000_000_000
+JOIN_AGAIN_NS: Final = 1_000_000_000
 """A full pool has room when a member leaves, which takes seconds."""
+
+
+BEAT_EVERY_S_MAX: Final = 1.0
+"""A third of the time to live that cells start with."""
+BEATS_PER_LEASE: Final = 3
+"""Two may be lost before a lease is."""
+NO_MEMBER_BEAT_S: Final = 0.05
+"""Who is no member sends nothing; this bounds how late its first beat can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +61,10 @@ class Phase(Enum):
     LEAVING = auto()
 
 
-class Run(NamedTuple):
+class Run(NamedTuple, Generic[A]):
     """The call may go out now: hand the attempt to its handler."""
 
-    attempt: Attempt
+    attempt: A
 
 
 class Told(NamedTuple):
@@ -70,27 +79,26 @@ class Barred(NamedTuple):
     code: str
 
 
-Step = inputs.Input | Run | Told | Barred
+Step = inputs.Input | Run[A] | Told | Barred
 """What to do next: send a word, or one of the three others."""
 
-AttemptKey = tuple[ids.OperationId, int, int]
 Named = (
     events.GrantIssued
     | events.StartAccepted
     | events.StartRefused
     | events.GrantRevoked
     | events.GrantExpired
-    | events.CancelSignalled
 )
 
 
-class Membership:
+class Membership(Generic[A]):
     """One process as a member of one pool; every method says what to do next and does nothing."""
 
     def __init__(
         self,
         joining: Joining,
         *,
+        make: Callable[..., A],
         fresh_epoch: Callable[[], ids.MemberEpoch],
         now_ns: Callable[[], int],
         report: Callable[[inputs.Input], None],
@@ -100,6 +108,7 @@ class Membership:
 
         Args:
             joining: what it joins as.
+            make: makes an attempt of its grant, as `BaseAttempt`.
             fresh_epoch: gives a value never used before, for each life.
             now_ns: a monotonic clock that counts suspension.
             report: sends a word for an attempt, from any thread.
@@ -110,12 +119,13 @@ class Membership:
         self.epoch = ids.MemberEpoch("")
         self.busy = 0
         """Attempts that hold a place: a start is asked for, or a handler is at work."""
-        self._joining = joining
+        self._joining, self._make = joining, make
         self._fresh_epoch, self._now_ns, self._report = fresh_epoch, now_ns, report
         self._wanted = wanted
         self._join_at_ns: int | None = None
-        self._starting: dict[AttemptKey, Attempt] = {}
-        self._started: dict[AttemptKey, Attempt] = {}
+        self._beat_every_s = BEAT_EVERY_S_MAX
+        self._starting: dict[AttemptKey, A] = {}
+        self._started = Started[A]()
         self._held: deque[events.GrantIssued] = deque()
 
     @property
@@ -142,11 +152,19 @@ class Membership:
             tenant=self._joining.tenant,
         )
 
-    def beat(self) -> inputs.HeartbeatReported | None:
-        """The sign of life that is due every second; None for who is no member."""
+    @property
+    def beat_every_s(self) -> float:
+        """How long the heart rests between two beats."""
+        return NO_MEMBER_BEAT_S if self.phase is Phase.JOINING else self._beat_every_s
+
+    def beat(self) -> list[inputs.HeartbeatReported]:
+        """The sign of life that is due; it renews the leases of what this life has started.
+
+        Returns: one, or more if there are many leases; none for who is no member.
+        """
         if self.phase not in (Phase.MEMBER, Phase.LEAVING):
-            return None
-        return inputs.HeartbeatReported(member=self.member, member_epoch=self.epoch)
+            return []
+        return [*self._started.beats(self.member, self.epoch)]
 
     def leave(self) -> inputs.LeaveAnnounced | None:
         """Take no more grants; what was started is finished. None for who is no member."""
@@ -157,13 +175,13 @@ class Membership:
             return None
         return inputs.LeaveAnnounced(member=self.member, member_epoch=self.epoch)
 
-    def tick(self) -> list[Step]:
+    def tick(self) -> list[Step[A]]:
         """What is due because time passed."""
         if self._join_at_ns is None or self._now_ns() < self._join_at_ns:
             return []
         return [self.begin()]
 
-    def heard(self, event: Any) -> list[Step]:
+    def heard(self, event: Any) -> list[Step[A]]:
         """What follows from a delivery. Deliveries come once each, in order."""
         match event:
             case events.GrantIssued():
@@ -172,8 +190,9 @@ class Membership:
                 return self._accepted(event)
             case events.StartRefused() | events.GrantRevoked() | events.GrantExpired():
                 return self._gone(event)
-            case events.CancelSignalled():
-                return self._cancel(event)
+            case _ if isinstance(event, AboutStarted):
+                self._started.heard(event)
+                return []
             case (
                 events.MemberSlotGranted()
                 | events.JoinRefused()
@@ -184,16 +203,16 @@ class Membership:
             case _:
                 return [Told(event)]
 
-    def ended(self) -> list[Step]:
+    def ended(self) -> list[Step[A]]:
         """A handler is done and its result is sent: one place is free."""
         self.busy -= 1
         return self._start_held()
 
-    def durable(self, attempt: Attempt) -> None:
+    def durable(self, attempt: A) -> None:
         """The result is on the broker: only now is the delivery given up (requirements R64)."""
-        self._started.pop(_key(attempt.grant), None)
+        self._started.drop(attempt)
 
-    def _granted(self, grant: events.GrantIssued) -> list[Step]:
+    def _granted(self, grant: events.GrantIssued) -> list[Step[A]]:
         if self.phase is not Phase.MEMBER or grant.member_epoch != self.epoch:
             return []
         key = _key(grant)
@@ -207,26 +226,26 @@ class Membership:
 
     def _start(self, grant: events.GrantIssued) -> inputs.StartRequested:
         self.busy += 1
-        attempt = Attempt(grant, report=self._report, now_ns=self._now_ns)
+        attempt = self._make(grant, report=self._report, now_ns=self._now_ns)
         self._starting[_key(grant)] = attempt
         return attempt.start_request()
 
-    def _start_held(self) -> list[Step]:
-        steps: list[Step] = []
+    def _start_held(self) -> list[Step[A]]:
+        steps: list[Step[A]] = []
         while self._held and self.busy < self._joining.places:
             steps.append(self._start(self._held.popleft()))
         return steps
 
-    def _accepted(self, event: events.StartAccepted) -> list[Step]:
+    def _accepted(self, event: events.StartAccepted) -> list[Step[A]]:
         attempt = self._starting.pop(_key(event), None)
         if attempt is None:
             return []
-        self._started[_key(event)] = attempt
+        self._started.add(attempt)
         return [Run(attempt)]
 
     def _gone(
         self, event: events.StartRefused | events.GrantRevoked | events.GrantExpired
-    ) -> list[Step]:
+    ) -> list[Step[A]]:
         key = _key(event)
         self._held = deque(grant for grant in self._held if _key(grant) != key)
         if self._starting.pop(key, None) is None:
@@ -234,26 +253,22 @@ class Membership:
         self.busy -= 1
         return self._start_held()
 
-    def _cancel(self, event: events.CancelSignalled) -> list[Step]:
-        attempt = self._started.get(_key(event))
-        if attempt is not None:
-            attempt.request_cancel()
-        return []
-
     def _membership(
         self,
         event: events.MemberSlotGranted
         | events.JoinRefused
         | events.MemberLost
         | events.MemberSlotReturned,
-    ) -> list[Step]:
+    ) -> list[Step[A]]:
         if self.phase is Phase.LEAVING:
             return []
         match event:
             case events.MemberSlotGranted():
                 self.phase = Phase.MEMBER
-                beat = self.beat()
-                return [] if beat is None else [beat]
+                if event.lease_ms is not None:
+                    lease_s = event.lease_ms / 1000
+                    self._beat_every_s = min(BEAT_EVERY_S_MAX, lease_s / BEATS_PER_LEASE)
+                return [*self.beat()]
             case events.MemberLost() | events.MemberSlotReturned():
                 return [self.begin()]
             case events.JoinRefused() if event.code == codes.Code.EPOCH_SUPERSEDED:
@@ -269,7 +284,7 @@ class Membership:
 
 
 def _key(named: Named) -> AttemptKey:
-    return (named.operation, named.incarnation, named.epoch)
+    return (named.operation, named.epoch)
 
 
 def _temporary(code: str) -> bool:

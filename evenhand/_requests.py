@@ -85,9 +85,16 @@ class KafkaTransport:
         """Durable when it returns."""
         return self._written(self._requests.submit(submission))
 
-    def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
-        return self._reads.get(operation, at_least=at_least, wait_s=wait_s)
+    def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
+        return self._reads.get(
+            operation, at_least=at_least, wait_s=wait_s, ended_within_s=ended_within_s
+        )
 
     def cancel(self, operation: str, *, reason: str) -> str:
         """Durable when it returns. Returns: the input, for `at_least`."""
@@ -119,9 +126,16 @@ class AsyncKafkaTransport:
         """Durable when it returns."""
         return await self._written(self._requests.submit(submission))
 
-    async def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
-        return await self._reads.get(operation, at_least=at_least, wait_s=wait_s)
+    async def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
+        return await self._reads.get(
+            operation, at_least=at_least, wait_s=wait_s, ended_within_s=ended_within_s
+        )
 
     async def cancel(self, operation: str, *, reason: str) -> str:
         """Durable when it returns. Returns: the input, for `at_least`."""

@@ -7,10 +7,11 @@ serves threads (`SimpleQueue.put`) and event loops (`call_soon_threadsafe`).
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Generic
 
-from evenhand._attempt import Attempt, Outcome
+from evenhand._attempt import A, BaseAttempt
 from evenhand._intent import Identity, operation_of, submitted
+from evenhand._outcome import Outcome, Result
 from evenhand._threads import MemberThreads, joining
 from evenhand._transport import Links, Submission
 from evenhand._words import bodies, events, ids, inputs
@@ -18,31 +19,52 @@ from evenhand.errors import (
     DeadlinePassed,
     EvenhandError,
     IdempotencyMismatch,
-    NotSent,
     OperationEnded,
     kind_of,
 )
 
 _STOP_WAIT_S: Final = 30.0
-_STILL_COMING: Final = {bodies.State.WAITING, bodies.State.PARKED, bodies.State.GRANTED}
+_STILL_COMING: Final = {
+    bodies.State.WAITING,
+    bodies.State.PARKED,
+    bodies.State.GRANTED,
+    bodies.State.LEASED,
+}
+_FOR_GOOD: Final = {
+    Outcome.SUCCESS,
+    Outcome.TERMINAL,
+    Outcome.POLICY_DENIED,
+    Outcome.CANCELLED,
+}
+"""After any other outcome another attempt may follow, for which nobody would wait here."""
 
 Tell = Callable[[Any], object]
-"""Takes what a waiting caller hears: an Attempt, an event about its operation, or None at last."""
+"""Takes what a waiting caller hears: an attempt, an event about its operation, or None at last."""
 
 
-class SelfPool:
+class SelfPool(Generic[A]):
     """One member of pool `self`, and who waits for which operation."""
 
-    def __init__(self, links: Links, who: Identity, *, places: int) -> None:
-        """Nothing happens before `start`."""
-        self._who = who
-        self._joining = joining(ids.SELF_POOL, places, None, who.tenant)
+    def __init__(
+        self,
+        links: Links,
+        tenant: ids.TenantId,
+        *,
+        make: Callable[..., A],
+        classify: Callable[[BaseException, A], Result | None],
+        places: int,
+    ) -> None:
+        """Nothing happens before `start`; `make` and `classify` as in `MemberThreads`."""
+        self._tenant = tenant
+        self._joining = joining(ids.SELF_POOL, places, None, tenant)
         self._waiting: dict[ids.OperationId, Tell] = {}
-        self._offered: dict[ids.OperationId, Attempt] = {}
+        self._offered: dict[ids.OperationId, A] = {}
         """Started and told, but not taken: whoever pops it answers for it."""
         self._threads = MemberThreads(
             links,
             self._joining,
+            make=make,
+            classify=classify,
             run=self._run,
             told=self._told,
             wanted=lambda grant: grant.operation in self._waiting,
@@ -65,9 +87,9 @@ class SelfPool:
         """Whether the member has ended; a new one is needed then."""
         return self._threads.finished.done()
 
-    def ask(self, asked: Submission, tell: Tell) -> ids.OperationId:
+    def ask(self, who: Identity, asked: Submission, tell: Tell) -> ids.OperationId:
         """Submit an operation that this process will run; everything about it goes to `tell`."""
-        word = submitted(asked, self._who, self._joining.member)
+        word = submitted(asked, who, self._joining.member)
         operation = operation_of(word)
         self._waiting[operation] = tell
         self._threads.send(word)
@@ -82,22 +104,20 @@ class SelfPool:
         self.forget(operation)
         self._give_back(operation)
         self._threads.send(
-            inputs.CancellationRequested(
-                tenant=self._who.tenant, operation=operation, reason=reason
-            )
+            inputs.CancellationRequested(tenant=self._tenant, operation=operation, reason=reason)
         )
 
-    def heard(self, about: Any) -> Attempt | None:
+    def heard(self, about: Any) -> A | None:
         """The attempt if it may run now; None if there is more to wait for.
 
         Raises:
             EvenhandError: nothing more will come.
         """
         match about:
-            case Attempt() if about.send_within_s < 0:
+            case BaseAttempt() if about.send_within_s < 0:
                 self._give_back(about.grant.operation)
                 return None
-            case Attempt():
+            case BaseAttempt():
                 return self._offered.pop(about.grant.operation)
             case events.DuplicateObserved() if about.state in _STILL_COMING:
                 return None
@@ -106,14 +126,14 @@ class SelfPool:
             case _:
                 raise refusal(about)
 
-    def end(self, attempt: Attempt, failure: BaseException | None) -> None:
-        """Settle it; what was not sent is given back and not wanted any more."""
+    def end(self, attempt: A, failure: BaseException | None) -> None:
+        """Settle it; another attempt of it is not wanted any more."""
         self.forget(attempt.grant.operation)
         word = self._threads.report(attempt, failure)
-        if word.outcome == Outcome.NOT_SENT:
-            self.give_up(attempt.grant.operation, Outcome.NOT_SENT)
+        if word.outcome not in _FOR_GOOD:
+            self.give_up(attempt.grant.operation, word.outcome)
 
-    def _run(self, attempts: Sequence[Attempt]) -> None:
+    def _run(self, attempts: Sequence[A]) -> None:
         for attempt in attempts:
             operation = attempt.grant.operation
             self._offered[operation] = attempt
@@ -126,7 +146,7 @@ class SelfPool:
     def _give_back(self, operation: ids.OperationId) -> None:
         attempt = self._offered.pop(operation, None)
         if attempt is not None:
-            self._threads.report(attempt, NotSent())
+            self._threads.report(attempt, Result(outcome=Outcome.NOT_SENT))
 
     def _told(self, event: Any) -> None:
         tell = self._waiting.get(event.operation)
@@ -155,5 +175,7 @@ def refusal(event: Any) -> EvenhandError:
             return IdempotencyMismatch(operation=operation)
         case events.OperationExpired():
             return DeadlinePassed(operation=operation)
+        case events.OperationDeadLettered():
+            return kind_of(event.reason)(operation=operation)
         case _:
             return OperationEnded(operation=operation)

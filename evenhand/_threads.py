@@ -1,7 +1,8 @@
 """The two threads of a member, the same for both twins: one reads its inbox, one is its heart.
 
     reader:  begin ─► [ receive ─► free places ─► hear ─► run ─► tick ]* ─► leave … resting ─► close
-    heart:   a heartbeat every second, whatever handlers, the reader or an event loop are doing
+    heart:   a heartbeat that renews every lease, at least every second and three times a lease,
+             whatever handlers, the reader or an event loop are doing
 
 The reader alone owns the membership. Handlers run elsewhere and come back through `report`.
 """
@@ -13,16 +14,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic
 
-from evenhand._attempt import Attempt, Result
+from evenhand._attempt import A
 from evenhand._member import Barred, Joining, Membership, Phase, Run, Step, Told
+from evenhand._outcome import Result, result_of
 from evenhand._transport import Link, Links
 from evenhand._words import events, ids, inputs
 from evenhand.errors import kind_of
 
-HEARTBEAT_EVERY_S: Final = 1.0
-"""A third of the time to live that cells start with."""
 RECEIVE_WAIT_S: Final = 0.05
 """A delivery wakes the reader at once; this bounds how late it sees anything else."""
 
@@ -43,7 +43,7 @@ def joining(pool: str, places: int, member: str | None, tenant: str | None = Non
     )
 
 
-class MemberThreads:
+class MemberThreads(Generic[A]):
     """One member at work, from `start` until `finished` is done."""
 
     def __init__(
@@ -51,7 +51,9 @@ class MemberThreads:
         links: Links,
         joining: Joining,
         *,
-        run: Callable[[Sequence[Attempt]], None],
+        make: Callable[..., A],
+        classify: Callable[[BaseException, A], Result | None],
+        run: Callable[[Sequence[A]], None],
         told: Callable[[Any], None] = lambda _: None,
         wanted: Callable[[events.GrantIssued], bool] = lambda _: True,
         stop_wait_s: float,
@@ -61,6 +63,8 @@ class MemberThreads:
         Args:
             links: where to link to.
             joining: what to join as.
+            make: makes an attempt of its grant, as `BaseAttempt`.
+            classify: the user's opinion of what a handler raised; None means the default.
             run: called by the reader with attempts whose call may go out; must not block.
             told: called by the reader with answers to submissions; must not block.
             wanted: called by the reader, whether to start a grant.
@@ -74,16 +78,18 @@ class MemberThreads:
             # From here on a waiting task that is cancelled cannot cancel it.
             future.set_running_or_notify_cancel()
         self._links, self._run, self._told, self._stop_wait_s = links, run, told, stop_wait_s
+        self._classify = classify
         self._membership = Membership(
             joining,
+            make=make,
             fresh_epoch=lambda: ids.MemberEpoch(secrets.token_hex(8)),
             now_ns=monotonic_clock(),
             report=self.send,
             wanted=lambda grant: not self._stop.is_set() and wanted(grant),
         )
         self._link: Link
-        self._ended: deque[Attempt] = deque()
-        self._runs: list[Attempt] = []
+        self._ended: deque[A] = deque()
+        self._runs: list[A] = []
         self._stop = threading.Event()
         self._closed = threading.Event()
 
@@ -106,9 +112,14 @@ class MemberThreads:
         """Hand a word over, from any thread."""
         self._link.send(word)
 
-    def report(self, attempt: Attempt, how: Result | BaseException | None) -> inputs.ResultReported:
+    def report(self, attempt: A, how: Result | BaseException | None) -> inputs.ResultReported:
         """Tell how an attempt ended, from any thread. Returns: what was told."""
-        word = attempt.ended(how)
+        result = result_of(
+            how,
+            went_out=attempt.went_out,
+            classify=lambda error: self._classify(error, attempt),
+        )
+        word = attempt.ended(result)
         # In this order: the grant that follows the result must find the place free.
         self._ended.append(attempt)
         self._link.send(word, durable=partial(self._membership.durable, attempt))
@@ -151,7 +162,7 @@ class MemberThreads:
         if self._membership.phase is Phase.MEMBER and not self.joined.done():
             _settle(self.joined, None)
 
-    def _do(self, steps: Sequence[Step]) -> None:
+    def _do(self, steps: Sequence[Step[A]]) -> None:
         for step in steps:
             match step:
                 case Run(attempt):
@@ -169,9 +180,8 @@ class MemberThreads:
             time.sleep(RECEIVE_WAIT_S)
 
     def _beat(self) -> None:
-        while not self._closed.wait(HEARTBEAT_EVERY_S):
-            beat = self._membership.beat()
-            if beat is not None:
+        while not self._closed.wait(self._membership.beat_every_s):
+            for beat in self._membership.beat():
                 self._link.send(beat)
 
 

@@ -8,9 +8,12 @@ words and deliveries; it never blocks longer than it is told, so one form serves
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import environ
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand._words import bodies, ids, inputs
+
+if TYPE_CHECKING:
+    from evenhand._kafka import KafkaDecisions
 
 
 class Transport(Protocol):
@@ -20,8 +23,13 @@ class Transport(Protocol):
         """Durable when it returns, and decided if that was waited for."""
         ...
 
-    def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
+    def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
         ...
 
     def cancel(self, operation: str, *, reason: str) -> str:
@@ -40,8 +48,13 @@ class AsyncTransport(Protocol):
         """Durable when it returns, and decided if that was waited for."""
         ...
 
-    async def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
-        """The operation, as of `at_least` (a position or an input) or later."""
+    async def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
+        """The operation, as of `at_least` (a position or an input) or later.
+
+        It waits for its end up to `ended_within_s`, but may answer before.
+        """
         ...
 
     async def cancel(self, operation: str, *, reason: str) -> str:
@@ -123,3 +136,9 @@ class Kafka:
         from evenhand._kafka import KafkaLink  # noqa: PLC0415 - only who links needs the extra
 
         return KafkaLink(self, member)
+
+    def decisions(self, back_s: float) -> "KafkaDecisions":
+        """Where a reconciler reads and tells, from so many seconds ago on; raises as `link`."""
+        from evenhand._kafka import KafkaDecisions  # noqa: PLC0415 - as above
+
+        return KafkaDecisions(self, back_s)

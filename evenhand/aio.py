@@ -2,32 +2,31 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
-from evenhand._attempt import Attempt
+from evenhand._aio_self_pools import AsyncSelfPools
 from evenhand._http import AsyncHttpTransport
 from evenhand._intent import (
-    ANSWER_WAIT_S,
+    ENDED,
     Intent,
     PoolIntent,
+    Waiting,
     acquisition,
     admitted,
     identity,
-    links,
-    patience_s,
     submission,
 )
-from evenhand._self_pool import SelfPool
-from evenhand._transport import AsyncTransport, Kafka, Links, Submission
+from evenhand._outcome import Result, by_the_rule
+from evenhand._self_pools import PLACES
+from evenhand._transport import AsyncTransport, Kafka, Links
 from evenhand._words import bodies
-from evenhand.errors import EvenhandError, Unreachable
+from evenhand.aio_attempt import AsyncAttempt
 
 RETRY_S: Final = 30.0
-PLACES: Final = 64
-"""Permissions that one process may hold at once."""
+END_WAIT_S: Final = 300.0
 
 
 class AsyncClient:
@@ -44,7 +43,7 @@ class AsyncClient:
             )
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all are keywords, and each has a default
         self,
         *,
         url: str | None = None,
@@ -54,6 +53,7 @@ class AsyncClient:
         user: str | None = None,
         places: int = PLACES,
         retry_s: float = RETRY_S,
+        classify: Callable[[BaseException, AsyncAttempt], Result | None] = by_the_rule,
         transport: AsyncTransport | None = None,
     ) -> None:
         """Connects when first used, but for `kafka`, which connects at once.
@@ -66,12 +66,12 @@ class AsyncClient:
             user: person or service in the tenant; needed with `kafka`.
             places: calls that may have permission at once.
             retry_s: how long a request is sent again, always with the same key.
+            classify: says what an exception inside `acquire` means; None leaves it to the rule
+                there.
             transport: instead of the API, for tests.
         """
-        self._kafka, self._identity = kafka, (tenant, user)
-        self._places = places
-        self._own: SelfPool | None = None
-        self._lock = asyncio.Lock()
+        self._identity = (tenant, user)
+        self._pools = AsyncSelfPools(kafka, classify=classify, places=places)
         self._transport = transport or AsyncHttpTransport(url, api_key, retry_s=retry_s)
         if isinstance(kafka, Kafka):
             from evenhand._requests import (  # noqa: PLC0415 - needs the extra `kafka`
@@ -141,14 +141,44 @@ class AsyncClient:
         """
         return await self._transport.cancel(operation, reason=reason)
 
+    async def wait_result(
+        self, submitted: bodies.Submitted | str, *, timeout_s: float = END_WAIT_S
+    ) -> bodies.Operation:
+        """Wait until the operation has ended; a success is told only once it is recorded.
+
+        Args:
+            submitted: what `submit` returned, or an operation's id in hex.
+            timeout_s: how long to wait.
+
+        Returns: the operation as it ended; `state` and `outcome` say how.
+
+        Raises:
+            StillRunning: it has not ended within the time; the error has its id.
+            EvenhandError: it was refused, by the class of its code.
+            NotFound: there is none, or it is another tenant's.
+        """
+        waiting = Waiting(submitted, timeout_s)
+        while True:
+            found = await self._transport.get(
+                waiting.operation,
+                at_least=waiting.at_least,
+                wait_s=RETRY_S,
+                ended_within_s=waiting.left_s(),
+            )
+            if found.state in ENDED:
+                return admitted(found)
+            await asyncio.sleep(waiting.pause_s())
+
     @asynccontextmanager
     async def acquire(
         self, *, idempotency_key: str | None = None, **intent: Unpack[Intent]
-    ) -> AsyncIterator[Attempt]:
+    ) -> AsyncIterator[AsyncAttempt]:
         """Permission for one call in this process: waits for its turn, settles on leaving.
 
-        Inside, call `sent()` right after the call went out, and `usage(...)` with what it used. An
-        exception settles it as failed; NotSent, before `sent()`, gives it back.
+        Inside, call `sent()` right after the call went out, and `usage(...)` with what it used.
+        NotSent, or an exception that shows that there was no connection, gives it back if nothing
+        was sent; after any other exception the outcome is unknown. Nothing is tried again by
+        itself: ask once more, with a fresh key.
 
         Args:
             idempotency_key: names the intent; None makes this very call one of its own.
@@ -160,19 +190,12 @@ class AsyncClient:
             Unreachable: nobody answered.
         """
         asked = acquisition(intent, idempotency_key=idempotency_key or secrets.token_hex(16))
-        own = await self._self_pool()
-        attempt = await _wait(own, asked)
-        try:
+        async with self._pools.acquire(identity(*self._identity), asked) as attempt:
             yield attempt
-        except BaseException as failure:
-            own.end(attempt, failure)
-            raise
-        own.end(attempt, None)
 
     async def close(self) -> None:
         """Wait for the end of what was permitted, and let go."""
-        if self._own is not None:
-            await asyncio.wrap_future(self._own.stop())
+        await self._pools.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -187,36 +210,3 @@ class AsyncClient:
     ) -> None:
         """Close."""
         await self.close()
-
-    async def _self_pool(self) -> SelfPool:
-        async with self._lock:
-            if self._own is None or self._own.ended:
-                own = SelfPool(links(self._kafka), identity(*self._identity), places=self._places)
-                joined = await asyncio.to_thread(own.start)
-                try:
-                    await asyncio.wait_for(asyncio.wrap_future(joined), ANSWER_WAIT_S)
-                except TimeoutError:
-                    own.stop()
-                    raise Unreachable("Expected to join pool self, but no owner answered") from None
-                self._own = own
-            return self._own
-
-
-async def _wait(own: SelfPool, asked: Submission) -> Attempt:
-    heard: asyncio.Queue[Any] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    operation = own.ask(asked, lambda one: loop.call_soon_threadsafe(heard.put_nowait, one))
-    try:
-        while True:
-            attempt = own.heard(await asyncio.wait_for(heard.get(), patience_s(asked)))
-            if attempt is not None:
-                return attempt
-    except EvenhandError:
-        own.forget(operation)
-        raise
-    except TimeoutError:
-        own.give_up(operation, "no answer")
-        raise Unreachable("Expected an answer, but none came", operation=operation.hex()) from None
-    except BaseException:
-        own.give_up(operation, "the caller went away")
-        raise

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-from evenhand._attempt import Attempt, Result
+from evenhand._aio_self_pools import AsyncSelfPools
+from evenhand._outcome import Result, by_the_rule
 from evenhand._threads import MemberThreads, joining
 from evenhand._transport import Kafka, Links
+from evenhand.aio_attempt import AsyncAttempt
 
 JOIN_WAIT_S: Final = 30.0
 STOP_WAIT_S: Final = 30.0
@@ -17,10 +20,10 @@ class AsyncWorker:
     """One member of a pool: the handler is called once for every attempt that may run.
 
     It is never called before the owner has accepted the start, nor when it would be too late to
-    send. What it returns settles the reservation; an exception is a failure for good, NotSent
-    gives the work back.
+    send. What it returns settles the reservation. NotSent, or an exception that shows that there
+    was no connection, gives the work back; after any other the outcome is unknown.
 
-        async def handle(attempt: Attempt) -> Result:
+        async def handle(attempt: AsyncAttempt) -> Result:
             reply = await ask_provider(attempt.payload_ref, max_tokens=attempt.output_tokens_max)
             attempt.usage(prompt_tokens=reply.prompt_tokens, output_tokens=reply.output_tokens)
             return Result(result_ref=reply.url)
@@ -30,12 +33,13 @@ class AsyncWorker:
 
     def __init__(
         self,
-        handle: Callable[[Attempt], Awaitable[Result | None]],
+        handle: Callable[[AsyncAttempt], Awaitable[Result | None]],
         *,
         pool: str,
         kafka: Links | None = None,
         places: int = 1,
         member: str | None = None,
+        classify: Callable[[BaseException, AsyncAttempt], Result | None] = by_the_rule,
         stop_wait_s: float = STOP_WAIT_S,
     ) -> None:
         """Nothing happens before `run` or entering the context.
@@ -46,14 +50,22 @@ class AsyncWorker:
             kafka: the cell's topics; None means `Kafka()`, which reads the environment.
             places: how many attempts may run at once.
             member: name of the process in its pool; None makes a fresh one.
+            classify: says what an exception of the handler means; None leaves it to the rule above.
             stop_wait_s: how long handlers may go on after `stop`.
         """
         self._handle = handle
         self._joining = joining(pool, places, member)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop
+        links = kafka or Kafka()
+        self._turns = AsyncSelfPools(links, classify=classify)
         self._threads = MemberThreads(
-            kafka or Kafka(), self._joining, run=self._begin, stop_wait_s=stop_wait_s
+            links,
+            self._joining,
+            make=partial(AsyncAttempt, acquire=self._turns.acquire),
+            classify=classify,
+            run=self._begin,
+            stop_wait_s=stop_wait_s,
         )
 
     @property
@@ -103,17 +115,19 @@ class AsyncWorker:
         except Exception:
             if error is None:
                 raise
+        finally:
+            await self._turns.close()
 
-    def _begin(self, attempts: Sequence[Attempt]) -> None:
+    def _begin(self, attempts: Sequence[AsyncAttempt]) -> None:
         self._loop.call_soon_threadsafe(self._create_tasks, attempts)
 
-    def _create_tasks(self, attempts: Sequence[Attempt]) -> None:
+    def _create_tasks(self, attempts: Sequence[AsyncAttempt]) -> None:
         for attempt in attempts:
             task = self._loop.create_task(self._attend(attempt))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _attend(self, attempt: Attempt) -> None:
+    async def _attend(self, attempt: AsyncAttempt) -> None:
         how: Result | BaseException | None
         try:
             attempt.sending()

@@ -1,34 +1,31 @@
 """The client for programs with threads: submit work, look at it, cancel it, or get permission."""
 
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
-from threading import Lock
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
-from evenhand._attempt import Attempt
 from evenhand._http import HttpTransport
 from evenhand._intent import (
-    ANSWER_WAIT_S,
+    ENDED,
     Intent,
     PoolIntent,
+    Waiting,
     acquisition,
     admitted,
     identity,
-    links,
-    patience_s,
     submission,
 )
-from evenhand._self_pool import SelfPool
-from evenhand._transport import Kafka, Links, Submission, Transport
+from evenhand._outcome import Result, by_the_rule
+from evenhand._self_pools import PLACES, SelfPools
+from evenhand._transport import Kafka, Links, Transport
 from evenhand._words import bodies
-from evenhand.errors import EvenhandError, Unreachable
+from evenhand.attempt import Attempt
 
 RETRY_S: Final = 30.0
-PLACES: Final = 64
-"""Permissions that one process may hold at once."""
+END_WAIT_S: Final = 300.0
 
 
 class Client:
@@ -45,7 +42,7 @@ class Client:
             )
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all are keywords, and each has a default
         self,
         *,
         url: str | None = None,
@@ -55,6 +52,7 @@ class Client:
         user: str | None = None,
         places: int = PLACES,
         retry_s: float = RETRY_S,
+        classify: Callable[[BaseException, Attempt], Result | None] = by_the_rule,
         transport: Transport | None = None,
     ) -> None:
         """Connects when first used, but for `kafka`, which connects at once.
@@ -67,12 +65,12 @@ class Client:
             user: person or service in the tenant; needed with `kafka`.
             places: calls that may have permission at once.
             retry_s: how long a request is sent again, always with the same key.
+            classify: says what an exception inside `acquire` means; None leaves it to the rule
+                there.
             transport: instead of the API, for tests.
         """
-        self._kafka, self._identity = kafka, (tenant, user)
-        self._places = places
-        self._own: SelfPool | None = None
-        self._lock = Lock()
+        self._identity = (tenant, user)
+        self._pools = SelfPools(kafka, classify=classify, places=places)
         self._transport = transport or HttpTransport(url, api_key, retry_s=retry_s)
         if isinstance(kafka, Kafka):
             from evenhand._requests import KafkaTransport  # noqa: PLC0415 - needs the extra `kafka`
@@ -138,14 +136,44 @@ class Client:
         """
         return self._transport.cancel(operation, reason=reason)
 
+    def wait_result(
+        self, submitted: bodies.Submitted | str, *, timeout_s: float = END_WAIT_S
+    ) -> bodies.Operation:
+        """Wait until the operation has ended; a success is told only once it is recorded.
+
+        Args:
+            submitted: what `submit` returned, or an operation's id in hex.
+            timeout_s: how long to wait.
+
+        Returns: the operation as it ended; `state` and `outcome` say how.
+
+        Raises:
+            StillRunning: it has not ended within the time; the error has its id.
+            EvenhandError: it was refused, by the class of its code.
+            NotFound: there is none, or it is another tenant's.
+        """
+        waiting = Waiting(submitted, timeout_s)
+        while True:
+            found = self._transport.get(
+                waiting.operation,
+                at_least=waiting.at_least,
+                wait_s=RETRY_S,
+                ended_within_s=waiting.left_s(),
+            )
+            if found.state in ENDED:
+                return admitted(found)
+            time.sleep(waiting.pause_s())
+
     @contextmanager
     def acquire(
         self, *, idempotency_key: str | None = None, **intent: Unpack[Intent]
     ) -> Iterator[Attempt]:
         """Permission for one call in this process: waits for its turn, settles on leaving.
 
-        Inside, call `sent()` right after the call went out, and `usage(...)` with what it used. An
-        exception settles it as failed; NotSent, before `sent()`, gives it back.
+        Inside, call `sent()` right after the call went out, and `usage(...)` with what it used.
+        NotSent, or an exception that shows that there was no connection, gives it back if nothing
+        was sent; after any other exception the outcome is unknown. Nothing is tried again by
+        itself: ask once more, with a fresh key.
 
         Args:
             idempotency_key: names the intent; None makes this very call one of its own.
@@ -157,19 +185,12 @@ class Client:
             Unreachable: nobody answered.
         """
         asked = acquisition(intent, idempotency_key=idempotency_key or secrets.token_hex(16))
-        own = self._self_pool()
-        attempt = _wait(own, asked)
-        try:
+        with self._pools.acquire(identity(*self._identity), asked) as attempt:
             yield attempt
-        except BaseException as failure:
-            own.end(attempt, failure)
-            raise
-        own.end(attempt, None)
 
     def close(self) -> None:
         """Wait for the end of what was permitted, and let go."""
-        if self._own is not None:
-            self._own.stop().result()
+        self._pools.close()
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -184,35 +205,3 @@ class Client:
     ) -> None:
         """Close."""
         self.close()
-
-    def _self_pool(self) -> SelfPool:
-        with self._lock:
-            if self._own is None or self._own.ended:
-                own = SelfPool(links(self._kafka), identity(*self._identity), places=self._places)
-                joined = own.start()
-                try:
-                    joined.result(ANSWER_WAIT_S)
-                except TimeoutError:
-                    own.stop()
-                    raise Unreachable("Expected to join pool self, but no owner answered") from None
-                self._own = own
-            return self._own
-
-
-def _wait(own: SelfPool, asked: Submission) -> Attempt:
-    heard: SimpleQueue[Any] = SimpleQueue()
-    operation = own.ask(asked, heard.put)
-    try:
-        while True:
-            attempt = own.heard(heard.get(timeout=patience_s(asked)))
-            if attempt is not None:
-                return attempt
-    except EvenhandError:
-        own.forget(operation)
-        raise
-    except Empty:
-        own.give_up(operation, "no answer")
-        raise Unreachable("Expected an answer, but none came", operation=operation.hex()) from None
-    except BaseException:
-        own.give_up(operation, "the caller went away")
-        raise

@@ -7,9 +7,10 @@
     ):
         client.submit(pool="default", domain="default", ...)
 
-It admits, grants first come first served while slots last, answers starts, records results and
-cancels, as a cell does. It knows no windows, weights, deadlines or time. Both are judged by the
-same contract suite.
+It admits, grants first come first served while slots last, answers starts and checkpoints, records
+results, tries again, reconciles and cancels, as a cell does. It knows no windows, weights,
+deadlines or time: leases last until `expire_lease`, and waits are over at once. Both are judged by
+the same contract suite.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ class FakeEvenhand:
         slots: int = 64,
         waiting_max: int = 1_000,
         send_within_ms: int = 1_000,
+        attempts_max: int = 5,
     ) -> None:
         """It begins empty.
 
@@ -44,6 +46,7 @@ class FakeEvenhand:
             slots: attempts that may run at once, over everything.
             waiting_max: operations of one tenant that may wait.
             send_within_ms: how soon after its start request a call must be sent.
+            attempts_max: attempts of one operation that may fail or stay unknown.
         """
         self._cell = FakeCell(
             Bounds(
@@ -52,12 +55,26 @@ class FakeEvenhand:
                 slots=slots,
                 waiting_max=waiting_max,
                 send_within_ms=send_within_ms,
+                attempts_max=attempts_max,
             )
         )
 
     def link(self, member: ids.MemberId) -> Link:
         """For `kafka=` of clients and workers."""
         return FakeLink(self._cell.take, self._cell.inbox(member))
+
+    def expire_lease(self, operation: str) -> None:
+        """End the lease of a started attempt, as if its heartbeats had been lost."""
+        self._cell.expire_lease(ids.OperationId(bytes.fromhex(operation)))
+
+    def reconcile(self, operation: str, verdict: str) -> None:
+        """Say what became of an unknown outcome, as an operator does.
+
+        Args:
+            operation: its id, in hex.
+            verdict: completed, failed, not_executed or abandoned.
+        """
+        self._cell.reconcile(ids.OperationId(bytes.fromhex(operation)), verdict)
 
     def transport(self, tenant: str, user: str = "me") -> "FakeTransport":
         """For `transport=` of a Client."""
@@ -112,7 +129,14 @@ class FakeTransport:
             return bodies.Submitted(operation=operation, state="admitted")
         return bodies.Submitted(operation=operation, state=row.state)
 
-    def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:  # noqa: ARG002 - it is never behind
+    def get(
+        self,
+        operation: str,
+        *,
+        at_least: str | None,  # noqa: ARG002 - it is never behind
+        wait_s: float,  # noqa: ARG002 - as above
+        ended_within_s: float = 0.0,  # noqa: ARG002 - it may answer before
+    ) -> bodies.Operation:
         """As it is now."""
         return _operation(operation, self._mine(operation))
 
@@ -149,9 +173,13 @@ class AsyncFakeTransport:
         """Admitted, or known with its state now."""
         return self._sync.submit(submission)
 
-    async def get(self, operation: str, *, at_least: str | None, wait_s: float) -> bodies.Operation:
+    async def get(
+        self, operation: str, *, at_least: str | None, wait_s: float, ended_within_s: float = 0.0
+    ) -> bodies.Operation:
         """As it is now."""
-        return self._sync.get(operation, at_least=at_least, wait_s=wait_s)
+        return self._sync.get(
+            operation, at_least=at_least, wait_s=wait_s, ended_within_s=ended_within_s
+        )
 
     async def cancel(self, operation: str, *, reason: str) -> str:
         """Decided when this returns."""
@@ -186,4 +214,5 @@ def _operation(operation: str, row: Row) -> bodies.Operation:
         used_output_tokens=None if result is None else result.output_tokens,
         result_ref=None if result is None else result.result_ref,
         error=None if result is None else result.error,
+        code=row.code,
     )

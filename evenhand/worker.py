@@ -2,13 +2,16 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Final, Self
 
-from evenhand._attempt import Attempt, Result
+from evenhand._outcome import Result, by_the_rule
+from evenhand._self_pools import SelfPools
 from evenhand._threads import MemberThreads, joining
 from evenhand._transport import Kafka, Links
+from evenhand.attempt import Attempt
 
 JOIN_WAIT_S: Final = 30.0
 STOP_WAIT_S: Final = 30.0
@@ -18,8 +21,8 @@ class Worker:
     """One member of a pool: the handler is called once for every attempt that may run.
 
     It is never called before the owner has accepted the start, nor when it would be too late to
-    send. What it returns settles the reservation; an exception is a failure for good, NotSent
-    gives the work back.
+    send. What it returns settles the reservation. NotSent, or an exception that shows that there
+    was no connection, gives the work back; after any other the outcome is unknown.
 
         def handle(attempt: Attempt) -> Result:
             reply = ask_provider(attempt.payload_ref, max_tokens=attempt.output_tokens_max)
@@ -37,6 +40,7 @@ class Worker:
         kafka: Links | None = None,
         places: int = 1,
         member: str | None = None,
+        classify: Callable[[BaseException, Attempt], Result | None] = by_the_rule,
         stop_wait_s: float = STOP_WAIT_S,
     ) -> None:
         """Nothing happens before `run` or entering the context.
@@ -47,14 +51,22 @@ class Worker:
             kafka: the cell's topics; None means `Kafka()`, which reads the environment.
             places: how many attempts may run at once.
             member: name of the process in its pool; None makes a fresh one.
+            classify: says what an exception of the handler means; None leaves it to the rule above.
             stop_wait_s: how long handlers may go on after `stop`.
         """
         self._handle = handle
         self._joining = joining(pool, places, member)
         self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
         self._crew: list[threading.Thread] = []
+        links = kafka or Kafka()
+        self._turns = SelfPools(links, classify=classify)
         self._threads = MemberThreads(
-            kafka or Kafka(), self._joining, run=self._begin, stop_wait_s=stop_wait_s
+            links,
+            self._joining,
+            make=partial(Attempt, acquire=self._turns.acquire),
+            classify=classify,
+            run=self._begin,
+            stop_wait_s=stop_wait_s,
         )
 
     @property
@@ -106,6 +118,7 @@ class Worker:
         finally:
             for _ in self._crew:
                 self._waiting.put(None)
+            self._turns.close()
 
     def _begin(self, attempts: Sequence[Attempt]) -> None:
         while len(self._crew) < min(self._threads.busy, self._joining.places):

@@ -82,16 +82,6 @@ def test_what_does_not_exist_is_not_found(desk: Desk) -> None:
         desk.twin.call("cancel", "00" * 16)
 
 
-def test_an_exception_in_a_handler_fails_the_operation_by_its_kind(desk: Desk) -> None:
-    def handle(_: Attempt) -> Result:
-        raise LookupError("with content that must not leave the process")
-
-    asked = desk.admit()
-    with desk.worker(handle):
-        found = desk.until_state(asked.operation, State.FAILED)
-    assert (found.outcome, found.error) == ("terminal", "LookupError")
-
-
 @pytest.mark.parametrize(
     ("outcome", "state"),
     [
@@ -119,16 +109,6 @@ def test_what_was_not_sent_waits_again_with_the_same_provider_key(desk: Desk) ->
         desk.until_state(asked.operation, State.SUCCEEDED)
     assert len(keys) == 2
     assert keys[0] == keys[1]
-
-
-def test_not_sent_is_not_believed_after_the_call_went_out(desk: Desk) -> None:
-    def handle(attempt: Attempt) -> None:
-        attempt.sent()
-        raise NotSent
-
-    asked = desk.admit()
-    with desk.worker(handle):
-        assert desk.until_state(asked.operation, State.FAILED).error == "NotSent"
 
 
 def test_a_worker_never_runs_more_than_its_places(desk: Desk) -> None:

@@ -23,14 +23,29 @@ def test_acquire_gives_back_what_was_not_sent(desk: Desk) -> None:
     desk.until_state(grant.operation, State.CANCELLED)
 
 
-def test_acquire_fails_the_operation_when_its_block_fails(desk: Desk) -> None:
+def test_acquire_leaves_it_unknown_when_its_block_fails_after_the_call(desk: Desk) -> None:
     def ask(grant: Attempt) -> None:
         grant.sent()
         raise LookupError
 
     with pytest.raises(LookupError), desk.twin.acquire(**ACQUIRED) as grant:
         ask(grant)
-    assert desk.until_state(grant.operation, State.FAILED).error == "LookupError"
+    desk.until_state(grant.operation, State.UNKNOWN)
+    grant.usage(prompt_tokens=80, output_tokens=7)
+    found = desk.until_state(grant.operation, State.SUCCEEDED)
+    assert found.used_output_tokens == 7
+
+
+def test_acquire_gives_back_what_never_had_a_connection(desk: Desk) -> None:
+    with pytest.raises(ConnectionRefusedError), desk.twin.acquire(**ACQUIRED) as grant:
+        raise ConnectionRefusedError
+    desk.until_state(grant.operation, State.CANCELLED)
+
+
+def test_acquire_is_not_tried_again_for_nobody_after_a_throttle(desk: Desk) -> None:
+    with desk.twin.acquire(**ACQUIRED) as grant:
+        grant.throttled(after_s=0)
+    desk.until_state(grant.operation, State.CANCELLED)
 
 
 def test_acquire_raises_what_refuses_it_and_goes_on(desk: Desk) -> None:

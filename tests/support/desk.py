@@ -38,8 +38,8 @@ class Desk:
         found: Operation = self.twin.call("get", operation)
         return found
 
-    def worker(self, handle: Callable[[Attempt], Result | None], *, places: int = 1) -> Any:
-        return self.twin.worker(handle, pool="default", kafka=self.kafka, places=places)
+    def worker(self, handle: Callable[[Attempt], Result | None], **options: Any) -> Any:
+        return self.twin.worker(handle, pool="default", kafka=self.kafka, **options)
 
     def until_state(self, operation: str, *states: State) -> Operation:
         until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")

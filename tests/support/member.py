@@ -3,8 +3,9 @@
 from itertools import count
 from typing import Any
 
-from evenhand._attempt import Attempt
+from evenhand._attempt import BaseAttempt
 from evenhand._member import Joining, Membership, Run
+from evenhand._outcome import Result, by_the_rule, result_of
 from schemas import events as e
 from schemas import inputs as i
 
@@ -19,8 +20,9 @@ class Life:
         epochs = count(1)
         self.now_ms = 1_000
         self.reported: list[i.Input] = []
-        self.membership = Membership(
+        self.membership = Membership[BaseAttempt](
             Joining(pool=POOL, member=MEMBER, places=places),
+            make=BaseAttempt,
             fresh_epoch=lambda: f"e{next(epochs)}",
             now_ns=lambda: self.now_ms * 1_000_000,
             report=self.reported.append,
@@ -32,21 +34,22 @@ class Life:
     def hear(self, event: Any) -> list[Any]:
         return self.membership.heard(event)
 
-    def run(self, **grant: Any) -> Attempt:
+    def run(self, **grant: Any) -> BaseAttempt:
         """Grant and start one attempt."""
         granted = self.grant(**grant)
         self.hear(granted)
         (step,) = self.hear(self.accepted(granted))
         assert isinstance(step, Run)
-        return step.attempt
+        return step.attempt  # type: ignore[no-any-return]
 
-    def slot_granted(self) -> e.MemberSlotGranted:
+    def slot_granted(self, **fields: Any) -> e.MemberSlotGranted:
         return e.MemberSlotGranted(
             member=MEMBER,
             member_epoch=self.membership.epoch,
             pool=POOL,
             places=1,
             join_by_ms=0,
+            **fields,
         )
 
     def grant(self, operation: int = 0, *, epoch: int = 1, **fields: Any) -> e.GrantIssued:
@@ -95,6 +98,16 @@ class Life:
 
     def join_refused(self, code: str) -> e.JoinRefused:
         return e.JoinRefused(member=MEMBER, member_epoch=self.membership.epoch, code=code)
+
+
+def ended(attempt: BaseAttempt, how: Result | BaseException | None) -> i.ResultReported:
+    """What is told of an attempt whose handler returned or raised this."""
+    result = result_of(
+        how,
+        went_out=attempt.went_out,
+        classify=lambda error: by_the_rule(error, attempt),
+    )
+    return attempt.ended(result)
 
 
 def names(grant: e.GrantIssued) -> dict[str, Any]:

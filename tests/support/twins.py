@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from evenhand import AsyncClient, AsyncWorker, Attempt, Client, Result, Worker
+from evenhand import AsyncAttempt, AsyncClient, AsyncWorker, Attempt, Client, Result, Worker
 
 Handle = Callable[[Attempt], Result | None]
 
@@ -70,13 +70,12 @@ class AsyncTwin:
 
     @contextmanager
     def acquire(self, **intent: Any) -> Iterator[Attempt]:
-        entered = self._acquirer.acquire(**intent)
-        yield from self._within(entered)
+        yield from self._attempts(self._acquirer.acquire(**intent))
 
     @contextmanager
     def worker(self, handle: Handle, **options: Any) -> Iterator[Running]:
         async def made() -> AsyncWorker:
-            return AsyncWorker(in_thread(handle), **options)
+            return AsyncWorker(self._in_thread(handle), **options)
 
         twin = self
 
@@ -91,12 +90,11 @@ class AsyncTwin:
                 twin._do(self._worker.wait_joined(timeout_s))
 
         worker = self._do(made())
-        for _ in self._within(worker):
-            yield Face(worker)
+        yield from self._within(worker, Face)
 
     def run_worker(self, handle: Handle, **options: Any) -> None:
         async def run() -> None:
-            await AsyncWorker(in_thread(handle), **options).run()
+            await AsyncWorker(self._in_thread(handle), **options).run()
 
         self._do(run())
 
@@ -107,24 +105,44 @@ class AsyncTwin:
         self._thread.join()
         self._loop.close()
 
-    def _within(self, entered: Any) -> Iterator[Any]:
+    def _attempts(self, entered: Any) -> Iterator[Any]:
+        yield from self._within(entered, lambda attempt: Blocking(attempt, self))
+
+    def _in_thread(self, handle: Handle) -> Callable[[AsyncAttempt], Coroutine[Any, Any, Any]]:
+        """A handler of the suite may block, which the asynchronous twin's must not."""
+
+        async def handled(attempt: AsyncAttempt) -> Result | None:
+            face: Any = Blocking(attempt, self)
+            return await asyncio.to_thread(handle, face)
+
+        return handled
+
+    def _within(self, entered: Any, face: Callable[[Any], Any] = lambda it: it) -> Iterator[Any]:
         async def leave(error: BaseException | None) -> bool:
             trace = None if error is None else error.__traceback__
             return bool(await entered.__aexit__(error and type(error), error, trace))
 
         inside = self._do(entered.__aenter__())
         try:
-            yield inside
+            yield face(inside)
         except BaseException as error:
             self._do(leave(error))
             raise
         self._do(leave(None))
 
 
-def in_thread(handle: Handle) -> Callable[[Attempt], Coroutine[Any, Any, Result | None]]:
-    """A handler of the suite may block, which the asynchronous twin's must not."""
+class Blocking:
+    """An attempt of the asynchronous twin as a handler of the suite sees it."""
 
-    async def handled(attempt: Attempt) -> Result | None:
-        return await asyncio.to_thread(handle, attempt)
+    def __init__(self, attempt: AsyncAttempt, twin: AsyncTwin) -> None:
+        self._attempt, self._twin = attempt, twin
 
-    return handled
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._attempt, name)
+
+    def checkpoint(self, *arguments: Any, **fields: Any) -> None:
+        self._twin._do(self._attempt.checkpoint(*arguments, **fields))
+
+    @contextmanager
+    def turn(self, **intent: Any) -> Iterator[Any]:
+        yield from self._twin._attempts(self._attempt.turn(**intent))

@@ -1,11 +1,14 @@
 """One attempt: how soon it may be sent, and what is reported of it."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 
-from evenhand import NotSent, Outcome, Result
+from evenhand import NotSent, Outcome, Result, errors
 from schemas import events as e
 from schemas import inputs as i
-from tests.support.member import Life, names
+from tests.support.member import Life, ended, names
 
 
 def test_it_is_too_late_to_send_after_the_span_from_the_start_request() -> None:
@@ -20,7 +23,7 @@ def test_it_is_too_late_to_send_after_the_span_from_the_start_request() -> None:
     life.now_ms += 1
     with pytest.raises(NotSent):
         step.attempt.sending()
-    assert step.attempt.ended(NotSent()).outcome == "not_sent"
+    assert ended(step.attempt, NotSent()).outcome == "not_sent"
 
 
 def test_the_send_delay_is_reported_at_once_if_the_grant_wants_it() -> None:
@@ -33,7 +36,7 @@ def test_the_send_delay_is_reported_at_once_if_the_grant_wants_it() -> None:
     (report,) = life.reported
     assert isinstance(report, i.SendReported)
     assert report.send_delay_ms == 7
-    assert attempt.ended(None).send_delay_ms is None
+    assert ended(attempt, None).send_delay_ms is None
 
 
 def test_else_the_send_delay_comes_with_the_result() -> None:
@@ -42,7 +45,7 @@ def test_else_the_send_delay_comes_with_the_result() -> None:
     life.now_ms += 7
     attempt.sent()
     assert life.reported == []
-    assert attempt.ended(None).send_delay_ms == 7
+    assert ended(attempt, None).send_delay_ms == 7
 
 
 @pytest.mark.parametrize(
@@ -51,27 +54,159 @@ def test_else_the_send_delay_comes_with_the_result() -> None:
         (None, "success", None),
         (Result(), "success", None),
         (Result(outcome=Outcome.POLICY_DENIED, error="no"), "policy_denied", "no"),
-        (LookupError("secret"), "terminal", "LookupError"),
+        (LookupError("secret"), "unknown", "LookupError"),
         (NotSent(), "not_sent", None),
     ],
 )
 def test_how_it_ended_decides_the_outcome(
     how: Result | Exception | None, outcome: str, error: str | None
 ) -> None:
-    told = Life().run().ended(how)
+    told = ended(Life().run(), how)
     assert (told.outcome, told.error) == (outcome, error)
 
 
-def test_not_sent_is_not_believed_once_something_was_sent() -> None:
+@pytest.mark.parametrize(
+    "how", [NotSent(), ConnectionRefusedError(), Result(outcome=Outcome.NOT_SENT)]
+)
+def test_not_sent_is_not_believed_once_something_was_sent(how: Result | Exception) -> None:
     attempt = Life().run()
     attempt.sent()
-    assert attempt.ended(NotSent()).outcome == "terminal"
+    assert ended(attempt, how).outcome == "unknown"
+
+
+def test_usage_shows_that_the_call_went_out() -> None:
+    attempt = Life().run()
+    attempt.usage(prompt_tokens=3, output_tokens=4)
+    assert ended(attempt, ConnectionRefusedError()).outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("told", "hint_ms"),
+    [
+        ({}, None),
+        ({"after_s": 0.0}, 0),
+        ({"after_s": 4.321}, 4321),
+        ({"after_s": 0.0001}, 1),
+        ({"after_s": -3.0}, 0),
+        ({"until": datetime(2026, 1, 1, tzinfo=UTC)}, 0),
+    ],
+)
+@pytest.mark.parametrize("how", [None, Result(), OSError()])
+def test_a_throttled_attempt_ends_so_however_its_handler_ends(
+    how: Result | Exception | None, told: dict[str, Any], hint_ms: int | None
+) -> None:
+    attempt = Life().run()
+    attempt.throttled(**told)
+    word = ended(attempt, how)
+    assert (word.outcome, word.retry_after_ms) == ("throttled", hint_ms)
+
+
+def test_a_result_may_carry_what_the_provider_said_to_wait() -> None:
+    how = Result(outcome=Outcome.QUOTA_EXHAUSTED, retry_after_ms=86_400_000)
+    word = ended(Life().run(), how)
+    assert (word.outcome, word.retry_after_ms) == ("quota_exhausted", 86_400_000)
+    with pytest.raises(ValueError, match="0 ms or more"):
+        Result(retry_after_ms=-1)
+
+
+def test_usage_that_is_known_only_after_the_end_is_told_apart() -> None:
+    life = Life()
+    attempt = life.run(operation=7, epoch=3)
+    ended(attempt, TimeoutError())
+    attempt.usage(prompt_tokens=3, output_tokens=4)
+    (word,) = life.reported
+    assert isinstance(word, i.UsageReported)
+    assert names(word) == names(attempt.grant)
+    assert (word.unit, word.prompt_tokens, word.output_tokens) == ("tokens", 3, 4)
+    assert word.evidence == f"{attempt.provider_key}-3"
+
+
+def test_checkpoints_have_contiguous_numbers_from_the_last_recorded_one() -> None:
+    life = Life()
+    attempt = life.run(checkpoint=4, checkpoint_ref="s3://4")
+    assert attempt.resumed_from == (4, "s3://4")
+    for number in (5, 6):
+        answer = attempt.report_checkpoint(f"s3://{number}", 10, 1)
+        word = life.reported[-1]
+        assert isinstance(word, i.CheckpointReported)
+        assert (word.number, word.state_ref) == (number, f"s3://{number}")
+        assert (word.context_bytes, word.artifacts) == (10, 1)
+        assert not answer.done()
+        life.hear(e.CheckpointRecorded(**names(attempt.grant), number=number))
+        assert answer.result(0) is None
+
+
+def test_a_refused_checkpoint_is_raised_by_the_class_of_its_code_and_counts_not() -> None:
+    life = Life()
+    attempt = life.run()
+    assert attempt.resumed_from is None
+    answer = attempt.report_checkpoint("s3://1", None, None)
+    life.hear(e.CheckpointRefused(**names(attempt.grant), number=1, code="context-too-large"))
+    with pytest.raises(errors.ContextTooLarge):
+        answer.result(0)
+    attempt.report_checkpoint("s3://smaller", None, None)
+    assert life.reported[-1].number == 1  # type: ignore[union-attr]
+
+
+def test_a_checkpoint_that_is_recorded_late_is_followed_by_the_next_number() -> None:
+    life = Life()
+    attempt = life.run()
+    attempt.report_checkpoint("s3://1", None, None)
+    life.hear(e.CheckpointRecorded(**names(attempt.grant), number=1))
+    attempt.report_checkpoint("s3://2", None, None)
+    life.hear(e.CheckpointRecorded(**names(attempt.grant), number=1))
+    assert life.reported[-1].number == 2  # type: ignore[union-attr]
+
+
+def test_a_run_counts_its_turns_and_names_each_by_its_epoch() -> None:
+    attempt = Life().run(operation=7, epoch=2, turns_max=2)
+    keys = [attempt.next_turn() for _ in range(2)]
+    assert keys == [f"{attempt.operation}:1:2:{number}" for number in (1, 2)]
+    assert attempt.turns_left == 0
+    with pytest.raises(errors.TurnsExhausted):
+        attempt.next_turn()
+
+
+def test_what_is_no_run_has_no_turns() -> None:
+    with pytest.raises(errors.TurnsExhausted):
+        Life().run().next_turn()
+
+
+def test_only_admitted_tools_may_be_used() -> None:
+    attempt = Life().run(tools=("search",))
+    attempt.tool("search")
+    with pytest.raises(errors.ToolNotAllowed, match="'shell'"):
+        attempt.tool("shell")
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_a_handler_sees_that_its_lease_has_ended_and_still_tells_its_result(
+    expired: bool,
+) -> None:
+    life = Life()
+    attempt = life.run()
+    assert not attempt.lease_lost
+    grant = attempt.grant
+    if expired:
+        life.hear(e.LeaseExpired(**names(grant), started=True))
+    else:
+        life.hear(
+            e.RenewRefused(
+                member=grant.member,
+                member_epoch=grant.member_epoch,
+                operation=grant.operation,
+                epoch=grant.epoch,
+                code="lease-not-held",
+            )
+        )
+    assert attempt.lease_lost
+    assert ended(attempt, Result()).outcome == "success"
 
 
 def test_usage_goes_with_the_result_and_is_never_negative() -> None:
     attempt = Life().run()
     attempt.usage(prompt_tokens=3, output_tokens=4)
-    told = attempt.ended(None)
+    told = ended(attempt, None)
     assert (told.prompt_tokens, told.output_tokens) == (3, 4)
     with pytest.raises(ValueError, match="0 or more"):
         attempt.usage(prompt_tokens=-1, output_tokens=0)
@@ -83,7 +218,7 @@ def test_every_word_of_an_attempt_names_it_as_the_grant_did() -> None:
     (start,) = life.hear(grant)
     (run,) = life.hear(life.accepted(grant))
     run.attempt.sent()
-    for word in (start, life.reported[0], run.attempt.ended(None)):
+    for word in (start, life.reported[0], ended(run.attempt, None)):
         assert names(word) == names(grant)
 
 

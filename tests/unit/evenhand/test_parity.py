@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand import AsyncClient, AsyncWorker, Client, Worker
+from evenhand import AsyncAttempt, AsyncClient, AsyncWorker, Attempt, Client, Worker
 from evenhand import _requests as requests
+from evenhand._aio_self_pools import AsyncSelfPools
 from evenhand._http import AsyncHttpTransport, HttpTransport
-from evenhand._intent import Intent, PoolIntent
+from evenhand._intent import Intent, PoolIntent, TurnIntent
+from evenhand._self_pools import SelfPools
 from evenhand._transport import AsyncTransport, Transport
 from evenhand.testing import AsyncFakeTransport, FakeTransport
 from schemas.bodies import Submit
@@ -17,6 +19,8 @@ from schemas.bodies import Submit
 TWINS = [
     (Client, AsyncClient),
     (Worker, AsyncWorker),
+    (Attempt, AsyncAttempt),
+    (SelfPools, AsyncSelfPools),
     (Transport, AsyncTransport),
     (HttpTransport, AsyncHttpTransport),
     (requests.KafkaTransport, requests.AsyncKafkaTransport),
@@ -37,7 +41,7 @@ def same(text: str) -> str:
     plain = re.sub(
         r"\b(?:collections\.abc\.)?Awaitable\[([^\[\]]*(?:\[[^\]]*\])?[^\[\]]*)\]", r"\1", text
     )
-    return re.sub(r"\bAsync(?=[A-Z])|\basync |\bawait ", "", plain)
+    return re.sub(r"Async(?=[A-Z])|\baio_|\basync |\bawait ", "", plain)
 
 
 def signature(member: object) -> str:
@@ -55,7 +59,7 @@ def test_twins_have_the_same_names_arguments_and_docstrings(sync: type, asynchro
         assert inspect.getdoc(member) == inspect.getdoc(theirs[name]), name
 
 
-@pytest.mark.parametrize(("sync", "asynchronous"), TWINS[:2])
+@pytest.mark.parametrize(("sync", "asynchronous"), TWINS[:3])
 def test_twins_promise_the_same(sync: type, asynchronous: type) -> None:
     assert inspect.getdoc(sync) == same(str(inspect.getdoc(asynchronous)))
 
@@ -75,4 +79,9 @@ def test_an_intent_has_the_fields_of_a_submission() -> None:
         "pool",
         "deadline_ms",
         "member",
+        "parent",
     }
+
+
+def test_a_turn_has_the_fields_of_an_intent_and_is_no_run() -> None:
+    assert set(TurnIntent.__annotations__) == set(Intent.__annotations__) - {"turns_max", "tools"}
