@@ -1,4 +1,4 @@
-"""The demo's worker: each grant is one call to the provider, by the SDK and httpx."""
+"""The demo's worker: each attempt is one call to the provider, by the SDK and httpx."""
 
 import asyncio
 import signal
@@ -6,19 +6,20 @@ import sys
 
 import httpx
 
-from evenhand import AsyncWorker, Attempt, NotSent, Outcome, Result
+from evenhand import AsyncAttempt, AsyncWorker, Outcome, Result, retry_after_s
 from evenhand.dev.demo_cell import PLACES, POOL
 
 CALL_TIMEOUT_S = 60.0
 """The longest answer of the traces takes 4 s, sped up."""
-_OK = 200
+_OK, _TOO_MANY, _TROUBLE = 200, 429, 500
 
 
-async def call(provider: httpx.AsyncClient, attempt: Attempt) -> Result:
-    """Make the call, tell when it went out, and what it used.
+async def call(provider: httpx.AsyncClient, attempt: AsyncAttempt) -> Result:
+    """Make the call, tell when it went out, and what it used or why it was refused.
 
     Raises:
-        NotSent: there was no connection, or there was one too late; nothing went out.
+        NotSent: there was a connection, but too late; nothing went out.
+        httpx.ConnectError: there was none. After any other error the outcome is unknown.
     """
 
     async def traced(event: str, _facts: object) -> None:
@@ -34,12 +35,12 @@ async def call(provider: httpx.AsyncClient, attempt: Attempt) -> Result:
         "payload_ref": attempt.payload_ref,
         "output_tokens_max": attempt.output_tokens_max,
     }
-    try:
-        reply = await provider.post("/calls", json=body, extensions={"trace": traced})
-    except httpx.ConnectError as error:
-        raise NotSent("No connection to the provider", operation=attempt.operation) from error
+    reply = await provider.post("/calls", json=body, extensions={"trace": traced})
+    if reply.status_code == _TOO_MANY:
+        attempt.throttled(after_s=retry_after_s(reply.headers))
     if reply.status_code != _OK:
-        return Result(outcome=Outcome.TERMINAL, error=f"status {reply.status_code}")
+        outcome = Outcome.RETRYABLE if reply.status_code >= _TROUBLE else Outcome.TERMINAL
+        return Result(outcome=outcome, error=f"status {reply.status_code}")
     attempt.usage(**reply.json()["usage"])
     return Result(result_ref=f"demo://{attempt.operation}")
 

@@ -3,6 +3,10 @@
 It reads prompts from the traces by their reference, so that no caller can lie about their size,
 counts prompt and output ceiling when a call arrives, and takes as long as the answer would. A call
 above a limit is refused with 429 and stays in the record, since a provider counts what arrives.
+
+It misbehaves where the reference asks for it: `code/7?after_ms=500` takes longer, `code/7?silent`
+is executed and never answered, `code/7?reset` is executed while its connection is cut. What became
+of a call is told at `/calls/<idempotency key>`.
 """
 
 import argparse
@@ -14,7 +18,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
+from urllib.parse import parse_qsl
 
 from evenhand.dev.judge import Judge, Limits
 from evenhand.dev.play import Prompt, prompts
@@ -24,6 +29,30 @@ Answer = tuple[int, Mapping[str, Any]]
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 429: "Too Many Requests"}
 _BODY_BYTES_MAX = 65_536
 """A call names its prompt; nothing longer is sensible."""
+_HUNG_UP: Answer = (0, {})
+_SILENT: Answer = (1, {})
+"""What is no answer: the caller meets a cut connection, or nothing."""
+
+
+class Fate(NamedTuple):
+    """What happens to a call."""
+
+    reference: str
+    after_ms: int = 0
+    silent: bool = False
+    reset: bool = False
+
+    @classmethod
+    def read(cls, payload_ref: str) -> "Fate":
+        """The prompt's reference and what follows its question mark.
+
+        >>> Fate.read("code/7?reset&after_ms=9")
+        Fate(reference='code/7', after_ms=9, silent=False, reset=True)
+        """
+        reference, _, query = payload_ref.partition("?")
+        asked = dict(parse_qsl(query, keep_blank_values=True))
+        after_ms = int(asked.get("after_ms", 0))
+        return cls(reference, after_ms, silent="silent" in asked, reset="reset" in asked)
 
 
 class Provider:
@@ -36,28 +65,30 @@ class Provider:
         self._texts = texts
         self._record = record
         self._speed_up = speed_up
+        self._calls: dict[str, Mapping[str, Any]] = {}
+        """What became of each accepted call, by its idempotency key."""
+        self._going_on: set[asyncio.Task[Answer]] = set()
 
     async def answer(self, method: str, path: str, body: bytes) -> Answer:
         """One request; a call takes as long as its answer would."""
         if (method, path) == ("GET", "/verdict"):
             return 200, self.verdict()
+        if method == "GET" and path.startswith("/calls/"):
+            call = self._calls.get(path.removeprefix("/calls/"))
+            return (404, {"error": "No such call"}) if call is None else (200, call)
         if (method, path) != ("POST", "/calls"):
             return 404, {"error": f"Expected POST /calls or GET /verdict, got {method} {path}"}
         arrived_ns = time.monotonic_ns()
         try:
             asked = json.loads(body)
-            prompt = self._texts[asked["payload_ref"]]
+            fate = Fate.read(asked["payload_ref"])
+            prompt = self._texts[fate.reference]
             ceiling = int(asked["output_tokens_max"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             return 400, {"error": f"Expected a known payload_ref and a ceiling: {error!r}"}
-        return await self._call(arrived_ns, asked, prompt, ceiling)
-
-    async def _call(
-        self, arrived_ns: int, asked: Mapping[str, Any], prompt: Prompt, ceiling: int
-    ) -> Answer:
         tokens = prompt.prompt_tokens + ceiling
         over = self._judge.arrive(arrived_ns, tokens=tokens, key=asked.get("idempotency_key"))
-        service_ms = 0 if over else prompt.service_ms(self._speed_up)
+        service_ms = 0 if over else prompt.service_ms(self._speed_up) + fate.after_ms
         line = {
             "arrived_ns": arrived_ns,
             "tenant": asked.get("tenant"),
@@ -68,16 +99,27 @@ class Provider:
             "over": over,
         }
         self._record.write(json.dumps(line) + "\n")
-        try:
-            if over:
-                return 429, {"error": f"Over the limit of {', '.join(over)}"}
-            await asyncio.sleep(service_ms / 1000)
-        finally:
+        if over:
             self._judge.leave()
+            return 429, {"error": f"Over the limit of {', '.join(over)}"}
         usage = {
             "prompt_tokens": prompt.prompt_tokens,
             "output_tokens": min(prompt.generated_tokens, ceiling),
         }
+        work = asyncio.create_task(self._work(asked.get("idempotency_key"), service_ms, usage))
+        self._going_on.add(work)
+        work.add_done_callback(self._going_on.discard)
+        if fate.reset:
+            return _HUNG_UP
+        # A caller that hangs up ends nothing here.
+        answer = await asyncio.shield(work)
+        return _SILENT if fate.silent else answer
+
+    async def _work(self, key: str | None, service_ms: int, usage: Mapping[str, int]) -> Answer:
+        self._calls[str(key)] = {"state": "running"}
+        await asyncio.sleep(service_ms / 1000)
+        self._judge.leave()
+        self._calls[str(key)] = {"state": "completed", "usage": usage}
         return 200, {"usage": usage}
 
     def verdict(self) -> dict[str, Any]:
@@ -89,7 +131,13 @@ class Provider:
         """One connection: requests in turn until the caller hangs up."""
         with contextlib.closing(writer), contextlib.suppress(ConnectionError):
             while (request := await _read(reader)) is not None:
-                status, body = await self.answer(*request)
+                answer = status, body = await self.answer(*request)
+                if answer is _HUNG_UP:
+                    writer.transport.abort()
+                    return
+                if answer is _SILENT:
+                    await reader.read()
+                    return
                 content = json.dumps(body).encode()
                 head = (
                     f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
