@@ -42,7 +42,8 @@ sim: $(READY)
 
 chaos: $(READY)
 	@for round in $$(seq 1 $(or $(ROUNDS),20)); do \
-		echo "round $$round"; $(PYTEST) -q tests/integration/test_crash.py || exit 1; \
+		seed=$${SEED:-$$round}; echo "round $$round, seed $$seed"; \
+		SEED=$$seed FAULTS=$(or $(FAULTS),20) $(PYTEST) -q tests/chaos tests/integration/test_crash.py || exit 1; \
 	done
 
 bench: $(READY)

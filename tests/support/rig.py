@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -165,22 +165,30 @@ class Rig:
         """Where that scheduler keeps its rows."""
         return self._settings.model_copy(update={"data_dir": self._home / data}).tables_dir
 
-    def configure(self, *, slots: int = 100) -> None:
+    def configure(
+        self,
+        *,
+        slots: int = 100,
+        cell: Mapping[str, Any] | None = None,
+        domain: Mapping[str, Any] | None = None,
+        pool: Mapping[str, Any] | None = None,
+    ) -> None:
         """One domain and one pool; returns when an owner has activated them."""
         by: dict[str, Any] = {"author": "test", "reason": "test"}
-        cell = i.CellConfig(
-            member_ttl_ms=LONG_MS, join_by_ms=LONG_MS, tenant_defaults=i.TenantConfig()
-        )
+        bounds = {"member_ttl_ms": LONG_MS, "join_by_ms": LONG_MS, **(cell or {})}
         dimensions = (
             i.DimensionConfig(
                 name=DimensionName("slots"), unit="slots", kind="concurrency", limit=slots
             ),
         )
-        domain = i.DomainConfig(dimensions=dimensions)
-        pool = i.PoolConfig(domains=(DOMAIN,))
-        self._propose(i.ConfigProposed(scope="cell", name=self._settings.cell, cell=cell, **by))
-        self._propose(i.ConfigProposed(scope="domain", name=DOMAIN, domain=domain, **by))
-        self._propose(i.ConfigProposed(scope="pool", name=POOL, pool=pool, **by))
+        wanted: dict[str, Any] = {
+            "cell": i.CellConfig(tenant_defaults=i.TenantConfig(), **bounds),
+            "domain": i.DomainConfig(dimensions=dimensions, **(domain or {})),
+            "pool": i.PoolConfig(domains=(DOMAIN,), **(pool or {})),
+        }
+        names = {"cell": self._settings.cell, "domain": DOMAIN, "pool": POOL}
+        for scope, body in wanted.items():
+            self._propose(i.ConfigProposed(scope=scope, name=names[scope], **{scope: body}, **by))
 
     def _propose(self, proposal: i.ConfigProposed) -> None:
         self.log.send(Topic.CONTROL, proposal)
