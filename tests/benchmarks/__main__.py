@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from evenhand.dev.broker import Broker
-from tests.benchmarks import answer, floors, fold, lifecycles, memory, takeover
+from tests.benchmarks import accept, answer, floors, fold, leases, lifecycles, memory, takeover
 from tests.benchmarks.result import REPOSITORY, Result, show, write
 from tests.benchmarks.stage import SEED, Stage
 
@@ -17,6 +17,9 @@ BENCHMARKS = {
     "lifecycles-bare": lifecycles.bare,
     "fold": fold.run,
     "lifecycles": lifecycles.sdk,
+    "accept": accept.run,
+    "heartbeat": leases.heartbeat,
+    "leases-due": leases.due_at_once,
     "owner-memory": memory.run,
     "kill-to-grant": takeover.run,
 }

@@ -40,6 +40,7 @@ WAITING_MAX, WAITING_BYTES_MAX = 1_000_000, 10**15
 SUBMISSIONS_PER_ENTRY = 64
 """Four times the start value, which keeps starts quick beside bursts: here all is burst."""
 WINDOW_MS = Millis(6_000)
+LEASE_MS, MEMBER_TTL_MS = Millis(60_000), Millis(3_000)
 
 _HOMES = {kind: topic for topic in INPUT_TOPICS for kind in TOPICS[topic].holds}
 _LIMITS = (
@@ -99,10 +100,16 @@ def words(consumer: Consumer, wait_s: float) -> Iterator[Any]:
         yield decode(value)
 
 
-def configure(bootstrap: str, prefix: str) -> None:
+def configure(
+    bootstrap: str,
+    prefix: str,
+    *,
+    lease_ms: Millis = LEASE_MS,
+    member_ttl_ms: Millis = MEMBER_TTL_MS,
+) -> None:
     """Propose piece by piece, each when the one before holds."""
     inputs, heard = Inputs(bootstrap, prefix), outputs(bootstrap, prefix, Topic.CAPACITY)
-    for proposal in _proposals():
+    for proposal in _proposals(lease_ms, member_ttl_ms):
         inputs.send(proposal)
         ends_at = time.monotonic() + raw.WAIT_S
         while not _holds(proposal, words(heard, 0.1)):
@@ -142,7 +149,7 @@ def operation_of(asked: OperationSubmitted) -> OperationId:
     )
 
 
-def _proposals() -> Iterator[ConfigProposed]:
+def _proposals(lease_ms: Millis, member_ttl_ms: Millis) -> Iterator[ConfigProposed]:
     tenant = TenantConfig(waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX)
     dimensions = tuple(
         DimensionConfig(
@@ -155,10 +162,12 @@ def _proposals() -> Iterator[ConfigProposed]:
         tenant_defaults=tenant,
         submissions_per_entry_max=SUBMISSIONS_PER_ENTRY,
         waiting_bytes_max=WAITING_BYTES_MAX,
+        member_ttl_ms=member_ttl_ms,
     )
     yield ConfigProposed(scope="cell", name=CELL, cell=cell, **by)
     domain = DomainConfig(
         dimensions=dimensions, waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX
     )
     yield ConfigProposed(scope="domain", name=DOMAIN, domain=domain, **by)
-    yield ConfigProposed(scope="pool", name=POOL, pool=PoolConfig(domains=(DOMAIN,)), **by)
+    pool = PoolConfig(domains=(DOMAIN,), lease_ms=lease_ms)
+    yield ConfigProposed(scope="pool", name=POOL, pool=pool, **by)

@@ -65,7 +65,7 @@ class Crew:
             case e.GrantIssued():
                 if word.authority_epoch > self.authority_epoch:
                     self.authority_epoch, self.epoch_at_s = word.authority_epoch, time.monotonic()
-                self._inputs.send(StartRequested(**_identity(word)))
+                self._inputs.send(StartRequested(**identity(word)))
             case e.StartAccepted():
                 self._inputs.send(result(word))
             case _:
@@ -75,14 +75,15 @@ class Crew:
 def result(word: Any) -> ResultReported:
     """Success with less than the ceiling."""
     return ResultReported(
-        **_identity(word),
+        **identity(word),
         outcome="success",
         prompt_tokens=Tokens(1_000),
         output_tokens=Tokens(200),
     )
 
 
-def _identity(word: Any) -> dict[str, Any]:
+def identity(word: Any) -> dict[str, Any]:
+    """What names the attempt of an event in every word about it."""
     return {
         "tenant": word.tenant,
         "operation": word.operation,

@@ -30,7 +30,7 @@ def bare(stage: Stage) -> Iterator[Result]:
     yield Result(name="lifecycles-bare", value=count / seconds, unit="1/s")
     costs = cpu.per(count)
     yield Result(name="core-us-lifecycle", value=sum(costs.values()), unit="us", core_us=costs)
-    programs |= {"standby": stage.scheduler("standby"), "api": stage.api()}
+    programs |= {"standby": stage.scheduler("standby"), "api": stage.api().process}
     stage.wait_for_role(programs["standby"], "standby", meanwhile=crew.work)
     run.play(count // 10, "settling")
     with stage.cpu(**programs) as cpu:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 from api.auth import add_key
-from evenhand.dev.node import free_port
+from evenhand.dev.node import LOOPBACK, free_port
 from evenhand.dev.processes import Process, Processes
 from schemas.bodies import Role
 from streams.shell.journal import AppendFailed
@@ -33,6 +34,14 @@ class Cpu:
     def per(self, units: float) -> dict[str, float]:
         """Core-microseconds of each process for one unit of work."""
         return {name: spent * 1e6 / units for name, spent in self.seconds.items()}
+
+
+class Door(NamedTuple):
+    """An API process, where it listens, and who may knock."""
+
+    process: Process
+    url: str
+    key: str
 
 
 class Stage:
@@ -67,12 +76,15 @@ class Stage:
         prefix = f"{self.prefix}-{name}"
         return Stage(self.bootstrap, self._broker_pid, self._root, prefix=prefix, quick=self.quick)
 
-    def api(self) -> Process:
-        """The door of the cell, following; nobody knocks."""
+    def api(self, tenant: str | None = None) -> Door:
+        """The door of the cell, following; whoever knocks is this tenant, or an auditor."""
         data, port = self.work / "api", free_port()
-        add_key(data / "keys.jsonl", role=Role.AUDITOR)
+        role = Role.AUDITOR if tenant is None else Role.TENANT
+        user = None if tenant is None else "bench"
+        key = add_key(data / "keys.jsonl", role=role, tenant=tenant, user=user)
         settings = {"EVENHAND_DATA_DIR": str(data), "EVENHAND_API_PORT": str(port)}
-        return self.start("api", "-m", "api", **settings)
+        process = self.start("api", "-m", "api", **settings)
+        return Door(process, f"http://{LOOPBACK}:{port}", key)
 
     def wait_for_role(
         self, scheduler: Process, role: str, meanwhile: Callable[[], None] = lambda: None
