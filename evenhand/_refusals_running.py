@@ -118,3 +118,9 @@ class RetryBudgetExhausted(EvenhandError):
     """The tenant has used up its retries in this domain."""
 
     code = Code.RETRY_BUDGET_EXHAUSTED
+
+
+class DeliveriesGone(EvenhandError):
+    """Deliveries after that position are not kept any more; join as a new life."""
+
+    code = Code.DELIVERIES_GONE

@@ -62,6 +62,7 @@ class Code(StrEnum):
     NO_OWNER = "no-owner"
     RESTORING = "restoring"
     BEHIND = "behind"
+    DELIVERIES_GONE = "deliveries-gone"
     NOT_WRITTEN = "not-written"
     INTERNAL = "internal"
 
@@ -138,6 +139,9 @@ CODES: dict[Code, CodeInfo] = {
     Code.NO_OWNER: CodeInfo(503, "No scheduler owns the cell at present", temporary=True),
     Code.RESTORING: CodeInfo(503, "The read model is still being restored", temporary=True),
     Code.BEHIND: CodeInfo(503, "The read model has not reached that position", temporary=True),
+    Code.DELIVERIES_GONE: CodeInfo(
+        410, "Deliveries after that position are not kept any more; join as a new life"
+    ),
     Code.NOT_WRITTEN: CodeInfo(503, "The broker did not confirm the write", temporary=True),
     Code.INTERNAL: CodeInfo(500, "A mistake of ours"),
 }

@@ -44,3 +44,25 @@ def operation_id(
 def provider_key(operation: OperationId, incarnation: int) -> str:
     """The idempotency key for the provider: the same in every attempt of one incarnation (R72)."""
     return f"{operation.hex()}-{incarnation}"
+
+
+_OF_KEY = "key_"
+
+
+def member_of_key(key_id: str, name: str) -> MemberId:
+    """The name of a process that is a member over HTTP: only the key in it speaks for it (R187).
+
+    No key's id has an underscore, so no two keys meet in one name.
+
+    >>> member_of_key("a1", "caller_7")
+    'key_a1_caller_7'
+    """
+    return MemberId(f"{_OF_KEY}{key_id}_{name}")
+
+
+def key_of_member(member: str) -> str | None:
+    """The key that speaks for the member; None for one that is linked to the topics."""
+    if not member.startswith(_OF_KEY):
+        return None
+    key_id, underscore, _ = member.removeprefix(_OF_KEY).partition("_")
+    return key_id if underscore else None

@@ -188,7 +188,9 @@ TOPICS: dict[Topic, TopicSpec] = {
     ),
     Topic.RESULTS: _input("tenant", i.ResultReported, i.UsageReported, i.OutcomeEvidence),
     Topic.MEMBERS: _input("member", i.JoinRequested, i.HeartbeatReported, i.LeaveAnnounced),
-    Topic.CONTROL: _input("name or tenant", i.ConfigProposed, i.ReconcileRequested, i.RetryRequested),
+    Topic.CONTROL: _input(
+        "name or tenant", i.ConfigProposed, i.ReconcileRequested, i.RetryRequested
+    ),
     Topic.JOURNAL: TopicSpec(
         writer="the owner",
         key="cell",
