@@ -33,6 +33,8 @@ RECORDS_PER_BATCH_MAX = 256
 
 _OPERATION = NUMBERS[OPERATIONS.number]
 
+Accepted = tuple[int, Entry]
+"""An accepted entry with its offset."""
 Views = tuple[tuple[bytes, Projection[Any]], ...]
 """Each with what its keys begin with."""
 
@@ -67,9 +69,22 @@ class Follower:
     """One fold over one journal; `step` is to be called by one thread, in a loop."""
 
     def __init__(
-        self, *, cell: CellId, entries: Entries, store: ViewStore, done: Callable[[Reflected], None]
+        self,
+        *,
+        cell: CellId,
+        entries: Entries,
+        store: ViewStore,
+        done: Callable[[Reflected], None],
+        heard: Callable[[Sequence[Accepted]], None] = lambda _: None,
     ) -> None:
-        """Open the views and place the reader; `done` is told after each batch.
+        """Open the views and place the reader.
+
+        Args:
+            cell: whose journal it is.
+            entries: the journal.
+            store: the rows, from disk or empty.
+            done: told after each batch how far the rows are.
+            heard: told before that what the batch had, once the rows are written.
 
         Raises:
             JournalReplaced: the views were folded from another topic of this name.
@@ -77,6 +92,7 @@ class Follower:
         self._cell = cell
         self._entries = entries
         self._done = done
+        self._heard = heard
         self._wanted = _wanted()
         self._topic_id = entries.topic_id()
         mark = store.mark()
@@ -112,6 +128,7 @@ class Follower:
 
     def _fold(self, records: Sequence[Record]) -> None:
         self._head = None
+        accepted: list[Accepted] = []
         for record in records:
             if self._unproved is not None:
                 self._prove(record, self._unproved)
@@ -122,12 +139,14 @@ class Follower:
             try:
                 self._show(record.offset, entry)
                 self._head = (record, entry)
+                accepted.append((record.offset, entry))
             except WordError as error:
                 raise EntryUnreadable(f"Journal offset {record.offset}: {error}") from error
         if self._head is not None:  # else only noise: there is nothing to write
             mark = self._mark(*self._head)
             self._rows.flush(mark)
             self.reflected = self._at(mark)
+            self._heard(accepted)
         self.reflected = replace(self.reflected, next_offset=records[-1].offset + 1)
         self._done(self.reflected)
 

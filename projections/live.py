@@ -1,17 +1,20 @@
 """Views that follow their journal in a thread, for a process that answers questions about it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Thread
 from time import monotonic
 
-from schemas.ids import CellId
+from schemas.ids import CellId, MemberId
+from schemas.journal import Position
 
+from .answers import Answers
 from .arrivals import Arrivals
-from .follower import Follower
+from .deliveries import Delivered, Deliveries, Told
+from .follower import Accepted, Follower
 from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
-from .reflected import Progress, Wanted
+from .reflected import Progress, TakenInput, Wanted
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +35,14 @@ class LiveViews:
         self._halted = halted
         self._arrivals = Arrivals()
         self._follower = Follower(
-            cell=cell, entries=entries, store=store, done=self._arrivals.advance
+            cell=cell,
+            entries=entries,
+            store=store,
+            done=self._arrivals.advance,
+            heard=self._hear,
         )
+        self._answers = Answers(cell)
+        self._deliveries = Deliveries(cell, self._follower.reflected.position)
         self._arrivals.advance(self._follower.reflected)
         self._end: int | None = None
         self._failure: str | None = None
@@ -59,6 +68,10 @@ class LiveViews:
             _log.exception("halted by a fault of this program")
             self._fail(error)
 
+    def _hear(self, entries: Sequence[Accepted]) -> None:
+        self._answers.hear(entries)
+        self._deliveries.hear(entries)
+
     def _fail(self, error: Exception) -> None:
         self._failure = f"{type(error).__name__}: {error}"
         self._halted()
@@ -70,6 +83,18 @@ class LiveViews:
     async def reach(self, wanted: Wanted, wait_ms: int) -> bool:
         """Whether the views reflect a position or an input, at once or within `wait_ms`."""
         return await self._arrivals.reach(wanted, wait_ms)
+
+    def answers(self, taken: TakenInput) -> Sequence[Told] | None:
+        """What an input caused; None if its entry is not kept (any more)."""
+        return self._answers.to(taken)
+
+    async def deliveries(self, member: MemberId, after: Position | None, wait_ms: int) -> Delivered:
+        """What a member over HTTP has not heard, at once or within `wait_ms`.
+
+        Raises:
+            DeliveriesGone: the answer would have a gap.
+        """
+        return await self._deliveries.read(member, after, wait_ms)
 
     def progress(self) -> Progress:
         """How far the follower is."""

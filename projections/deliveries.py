@@ -1,0 +1,161 @@
+"""What members over HTTP must hear, and how far back: a bounded memory of the newest deliveries.
+
+    ... forgotten ]   since < kept <= until   [ not folded yet
+                  ^410                        ^waits
+
+It is filled from the journal, as every view, so each process of the API has the same deliveries
+under the same positions, and a member may read on at any of them.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, islice
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from schemas import registry
+from schemas.codec import HEADER_BYTES, decode
+from schemas.ids import CellId, MemberId, key_of_member
+from schemas.journal import Entry, Position
+from schemas.topics import TOPICS, Topic
+
+KEPT_MAX: Final = 100_000
+"""To all members together, some 250 bytes each: minutes, and who reads is milliseconds behind."""
+ANSWER_MAX: Final = 500
+"""Deliveries given at once."""
+
+_NAMES = frozenset(kind.__name__ for kind in TOPICS[Topic.DELIVERIES].holds)
+_DELIVERED = frozenset(one.header for one in registry.published() if one.name in _NAMES)
+"""How the bytes of what is delivered begin, in every published version."""
+
+
+class DeliveriesGone(Exception):
+    """What follows that position is not kept any more: something would be missed."""
+
+
+class Told(NamedTuple):
+    """An event with its position."""
+
+    position: Position
+    event: Any
+
+
+class Delivered(NamedTuple):
+    """What a member hears next, in order."""
+
+    items: Sequence[Told]
+    next: Position
+    """Where to read on from; everything to the member up to here has been told."""
+
+
+class _Kept(NamedTuple):
+    place: tuple[int, int, int]
+    """Generation, offset and index."""
+    body: bytes
+
+
+class Deliveries:
+    """The newest deliveries of one cell to members over HTTP; the others have their inboxes."""
+
+    def __init__(self, cell: CellId, since: Position, kept_max: int = KEPT_MAX) -> None:
+        """Nothing is known of what lies at or before `since`."""
+        self._cell, self._kept_max = cell, kept_max
+        self._since = self._until = _place(since)
+        self._kept: dict[str, deque[_Kept]] = defaultdict(deque)
+        self._order: deque[str] = deque()
+        """Whose each kept delivery is, oldest first."""
+        self._waiting: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._lock = Lock()
+
+    def hear(self, entries: Sequence[tuple[int, Entry]]) -> None:
+        """Remember the next accepted entries, each with its offset, and wake who waits for them."""
+        found = [one for offset, entry in entries for one in _delivered(offset, entry)]
+        offset, entry = entries[-1]
+        with self._lock:
+            for member, kept in found:
+                self._kept[member].append(kept)
+                self._order.append(member)
+            self._until = entry.generation, offset, max(len(entry.events) - 1, 0)
+            self._forget()
+            woken = [w for member in {m for m, _ in found} for w in self._waiting.pop(member, ())]
+        for waiter in woken:
+            waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+
+    def _forget(self) -> None:
+        while len(self._order) > self._kept_max:
+            member = self._order.popleft()
+            kept = self._kept[member]
+            self._since = kept.popleft().place
+            if not kept:
+                del self._kept[member]
+
+    async def read(self, member: MemberId, after: Position | None, wait_ms: int) -> Delivered:
+        """What the member has not heard; waits up to `wait_ms` only if there is nothing.
+
+        Args:
+            member: whose deliveries.
+            after: the last position that it heard or was given as `next`; None means now.
+            wait_ms: 0 answers at once.
+
+        Raises:
+            DeliveriesGone: the answer would have a gap.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        with self._lock:
+            begin = self._until if after is None else _place(after)
+            found = self._after(member, begin)
+            if found.items or not wait_ms:
+                return found
+            self._waiting[member].add(waiter)
+        try:
+            await asyncio.wait_for(waiter, wait_ms / 1000)
+        except TimeoutError:
+            pass
+        finally:
+            with self._lock:
+                self._unregister(member, waiter)
+        with self._lock:
+            return self._after(member, begin)
+
+    def _unregister(self, member: str, waiter: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(member)
+        if waiting is not None:
+            waiting.discard(waiter)
+            if not waiting:
+                del self._waiting[member]
+
+    def _after(self, member: str, begin: tuple[int, int, int]) -> Delivered:
+        if begin < self._since:
+            raise DeliveriesGone(
+                f"Expected {self._position(begin)} or what follows it to be kept, "
+                f"but deliveries are kept from {self._position(self._since)} on"
+            )
+        new = dropwhile(lambda one: one.place <= begin, self._kept.get(member, ()))
+        found = list(islice(new, ANSWER_MAX))
+        end = found[-1].place if len(found) == ANSWER_MAX else max(begin, self._until)
+        return Delivered(
+            [Told(self._position(one.place), decode(one.body)) for one in found],
+            self._position(end),
+        )
+
+    def _position(self, place: tuple[int, int, int]) -> Position:
+        return Position(self._cell, *place)
+
+
+def _place(position: Position) -> tuple[int, int, int]:
+    return position.generation, position.offset, position.index
+
+
+def _delivered(offset: int, entry: Entry) -> Iterator[tuple[str, _Kept]]:
+    for index, raw in enumerate(entry.events):
+        if raw.body[:HEADER_BYTES] not in _DELIVERED:
+            continue
+        member = decode(raw.body).member
+        if member is not None and key_of_member(member) is not None:
+            yield member, _Kept((entry.generation, offset, index), raw.body)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
