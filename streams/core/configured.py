@@ -71,6 +71,11 @@ class Configured:
         """The tenant's configuration, or the cell's defaults."""
         return self.tenants.get(tenant, self.bounds.tenant_defaults)
 
+    def is_open(self, pool: PoolId) -> bool:
+        """Whether grants of the pool name no member: the first claim gets them."""
+        config = self.pools.get(pool)
+        return config is not None and config.unclaimed_max is not None
+
     def lease_ms(self, pool: PoolId | None) -> Millis:
         """How long a lease lasts in a pool; in pool self, or one that is gone, as the cell says."""
         config = self.pools.get(pool) if pool else None

@@ -16,7 +16,7 @@ from schemas.events import (
     OperationExpired,
     OperationParked,
 )
-from schemas.ids import MemberId
+from schemas.ids import MemberEpoch, MemberId
 from schemas.phase import Phase
 from schemas.units import Millis
 
@@ -27,6 +27,7 @@ from .counters import Counter
 from .fairness import Lane, Policy
 from .operations import AttemptRow
 from .outcomes import Binds, Fits
+from .pools import NOBODY
 from .queues import Waiting
 from .state import State
 from .timers import Kind
@@ -87,7 +88,7 @@ def _candidates(state: State, domain: Domain, lane: Lane) -> Generator[Candidate
 def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
     found: list[Candidate] = []
     for place, queue in counter.queues.items():
-        member = state.pools.free_member(place)
+        member = state.free_member(place)
         if member is not None and state.config.runs(place, domain.name):
             found.append((queue.head(), member, counter))
     if len(found) > 1:
@@ -156,7 +157,7 @@ def _grant(
         attempt=row.starts + 1,
         epoch=row.epoch + 1,
         member=member,
-        member_epoch=state.pools.members[member].member_epoch,
+        member_epoch=_life_of(state, member),
         claim_by_ms=min(Millis(state.now_ms + config.claim_by_ms), row.deadline_ms),
         user=row.user,
         pool=row.pool,
@@ -188,6 +189,10 @@ def _grant(
         checkpoint=more.checkpoint,
         checkpoint_ref=more.checkpoint_ref,
     )
+
+
+def _life_of(state: State, member: MemberId) -> MemberEpoch:
+    return MemberEpoch("") if member == NOBODY else state.pools.members[member].member_epoch
 
 
 def _deferral(
@@ -249,7 +254,7 @@ def granted(state: State, event: GrantIssued) -> None:
     )
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
-    state.pools.occupy(event.member, event.member_epoch, operation)
+    state.occupy(operation, attempt)
 
 
 def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:

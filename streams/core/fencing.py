@@ -11,6 +11,7 @@ from schemas.inputs import (
 )
 
 from .operations import AttemptRow, Named
+from .pools import NOBODY
 from .state import State
 
 Attempted = (
@@ -51,18 +52,41 @@ def stale(state: State, asked: Attempted) -> Code | None:
 def speaks_for(asked: Attempted, attempt: AttemptRow) -> bool:
     """Whether it comes from the life of the member that has this attempt, under its epoch."""
     return (
-        asked.epoch == attempt.epoch
-        and asked.attempt == attempt.attempt
-        and asked.incarnation == attempt.incarnation
-        and asked.tenant == attempt.tenant
+        _same_attempt(asked, attempt)
         and asked.member == attempt.member
         and asked.member_epoch == attempt.member_epoch
     )
 
 
+def _same_attempt(asked: Attempted, attempt: AttemptRow) -> bool:
+    return (
+        asked.epoch == attempt.epoch
+        and asked.attempt == attempt.attempt
+        and asked.incarnation == attempt.incarnation
+        and asked.tenant == attempt.tenant
+    )
+
+
+def _of_another(state: State, asked: ClaimRequested | StartRequested) -> Code | None:
+    """Who is not named by the grant may take it in an open pool, if nobody was first (R170)."""
+    attempt = state.attempts.get(asked.operation)
+    if attempt is None or not _same_attempt(asked, attempt):
+        return Code.EPOCH_SUPERSEDED
+    if attempt.member != NOBODY:
+        held = attempt.lease_ms is not None and isinstance(asked, ClaimRequested)
+        is_open = state.config.is_open(state.pool_of(asked.operation))
+        return Code.CLAIM_HELD if held or is_open else Code.EPOCH_SUPERSEDED
+    member = state.pools.current(asked.member, asked.member_epoch)
+    if member is None or member.pool != state.pool_of(asked.operation):
+        return Code.EPOCH_SUPERSEDED
+    return None if state.pools.free_places(asked.member) > 0 else Code.POOL_FULL
+
+
 def not_startable(state: State, asked: ClaimRequested | StartRequested) -> Code | None:
     """Why the attempt may be neither claimed nor started, or None; guards in contract order."""
     code = stale(state, asked)
+    if code is Code.EPOCH_SUPERSEDED:
+        code = _of_another(state, asked)
     if code is not None:
         return code
     attempt, row = state.attempts[asked.operation], state.operation(asked.operation)

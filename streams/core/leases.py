@@ -31,8 +31,8 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import membership, settlement, unknowns
-from .fencing import named, not_startable
-from .limits import LEASES_ENDED_MAX, RENEWALS_MAX
+from .fencing import named, not_startable, speaks_for
+from .limits import LEASES_ENDED_MAX, RENEWALS_MAX, RENEWALS_REFUSED_MAX
 from .operations import AttemptRow
 from .outcomes import Unreadable
 from .pools import LifeRow
@@ -47,10 +47,8 @@ RUNTIME_LIMIT = "runtime-limit"
 def ends_ms(state: State, attempt: AttemptRow) -> Millis:
     """When the attempt's lease ends, in lease time."""
     assert attempt.lease_ms is not None, "Expected an attempt with a lease"
-    life = state.lives.get((attempt.member, attempt.member_epoch))
-    if life is not None and attempt.lease_from_ms < life.renewed_at_ms:
-        return life.renewed_ms
-    return attempt.lease_ms
+    life = state.lives[attempt.member, attempt.member_epoch]
+    return life.renewed_ms if attempt.lease_from < life.renewals else attempt.lease_ms
 
 
 # -- what is asked ------------------------------------------------------------------------------
@@ -58,11 +56,13 @@ def ends_ms(state: State, attempt: AttemptRow) -> Millis:
 
 def claim(state: State, asked: ClaimRequested) -> Sequence[Event]:
     """The lease of a grant, before its start; a repeat changes nothing (C2)."""
+    attempt = state.attempts.get(asked.operation)
+    if attempt is not None and attempt.lease_ms is not None and speaks_for(asked, attempt):
+        return []
     code = not_startable(state, asked)
     if code is not None:
         return [ClaimRefused(**named(asked), code=code)]
-    attempt = state.attempts[asked.operation]
-    return [] if attempt.lease_ms is not None else [lease(state, asked.operation, attempt)]
+    return [lease(state, asked.operation, state.attempts[asked.operation])]
 
 
 def lease(state: State, operation: OperationId, attempt: AttemptRow) -> LeaseClaimed:
@@ -87,20 +87,20 @@ def _renew(state: State, asked: HeartbeatReported) -> Sequence[Event]:
     """Renew what this life holds; the rest it must let go of."""
     member, member_epoch = asked.member, asked.member_epoch
     held = state.pools.held(member, member_epoch)
-    life = state.lives.get((member, member_epoch))
     attempts, now_ms = state.attempts, state.lease_now_ms
     named_ones: set[OperationId] = set()
     refused: list[Event] = []
     for one in asked.leases:
         operation = one.operation
         attempt = attempts[operation] if operation in held else None
-        if attempt is not None and attempt.epoch == one.epoch and attempt.lease_ms is not None:
-            follows = life is not None and attempt.lease_from_ms < life.renewed_at_ms
-            until_ms = life.renewed_ms if follows and life is not None else attempt.lease_ms
-            if until_ms > now_ms:
-                named_ones.add(operation)
-                continue
-        if not _has_just_ended(state, one):
+        if (
+            attempt is not None
+            and attempt.epoch == one.epoch
+            and attempt.lease_ms is not None
+            and ends_ms(state, attempt) > now_ms
+        ):
+            named_ones.add(operation)
+        elif len(refused) < RENEWALS_REFUSED_MAX and not _has_just_ended(state, one):
             refused.append(
                 RenewRefused(
                     member=member,
@@ -191,9 +191,9 @@ def claimed(state: State, event: LeaseClaimed) -> None:
     row.phase = Phase.LEASED
     state.put(event.operation, row)
     attempt.lease_ms = Millis(event.expires_ms - state.lease_shift_ms)
-    attempt.lease_from_ms = state.lease_now_ms
-    state.put_attempt(event.operation, attempt)
     watch(state, attempt, event.expires_ms)
+    attempt.lease_from = state.lives[attempt.member, attempt.member_epoch].renewals
+    state.put_attempt(event.operation, attempt)
 
 
 def watch(state: State, attempt: AttemptRow, at_ms: Millis) -> None:
@@ -208,13 +208,12 @@ def renewed(state: State, event: LeasesRenewed) -> None:
     """All leases of this life follow the renewal, but for the unnamed, which keep their end."""
     key = event.member, event.member_epoch
     life = state.lives[key]
-    now_ms = state.lease_now_ms
     for one in event.unnamed:
         attempt = state.attempts[one.operation]
-        attempt.lease_ms, attempt.lease_from_ms = ends_ms(state, attempt), now_ms
+        attempt.lease_ms, attempt.lease_from = ends_ms(state, attempt), life.renewals + 1
         state.put_attempt(one.operation, attempt)
     life.renewed_ms = Millis(event.expires_ms - state.lease_shift_ms)
-    life.renewed_at_ms = now_ms
+    life.renewals += 1
     reviewed(state, event)
 
 

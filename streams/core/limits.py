@@ -52,6 +52,8 @@ DIMENSIONS_MAX = 16
 """Dimensions of one level; every grant looks at all of them."""
 RENEWALS_MAX = PLACES_MAX
 """Leases that one heartbeat may name; no member holds more."""
+RENEWALS_REFUSED_MAX = 8
+"""Leases that one heartbeat is told not to hold; the next one is told of the others."""
 LEASES_ENDED_MAX = 64
 """Leases of one member that one decision ends; the rest follow while the entry has room."""
 EVIDENCE_MAX = 16

@@ -46,7 +46,7 @@ def _load_members(state: State) -> None:
         operation = OperationId(key)
         state.attempts[operation] = attempt
         if attempt.uncertain is None:
-            pools.occupy(attempt.member, attempt.member_epoch, operation)
+            state.occupy(operation, attempt)
     for key, leases in rows.load(Table.LEASE):
         name, member_epoch, _ = key.decode().split("\x00")
         state.lives[MemberId(name), MemberEpoch(member_epoch)] = leases

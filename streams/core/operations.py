@@ -50,6 +50,8 @@ class Extra(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Set for a run."""
     turns: int = 0
     """Turns that were admitted."""
+    usage: list[bytes] = []
+    """Digests of the usage reports that were heeded last."""
     tools: tuple[str, ...] = ()
     parent: OperationId | None = None
 
@@ -201,8 +203,8 @@ class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """The send delay was reported; a second report changes nothing."""
     lease_ms: Millis | None = None
     """When its own lease ends, in lease time (`State.lease_now_ms`); None without a lease."""
-    lease_from_ms: Millis = Millis(0)
-    """A renewal of its member's leases after this instant of lease time holds for it too."""
+    lease_from: int = 0
+    """Renewals of its member's leases from this number on hold for it too."""
     runtime_ms: Millis | None = None
     """When it is asked to end, in lease time; None once it was asked, and while unstarted."""
     uncertain: Uncertain | None = None

@@ -52,8 +52,12 @@ class LifeRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """When time alone may have something to say about one of them."""
     renewed_ms: Millis = Millis(0)
     """Up to when the renewed ones last, in lease time."""
-    renewed_at_ms: Millis = Millis(-1)
-    """Lease time of the last renewal: what was claimed before follows it."""
+    renewals: int = 0
+    """How often they were renewed: what was claimed before the last time follows it."""
+
+
+NOBODY = MemberId("")
+"""The member that a grant of an open pool names, until somebody has claimed it."""
 
 
 def place_of(pool: PoolId, member: MemberId | None) -> str:
@@ -77,6 +81,8 @@ class Pools:
         self._over: dict[tuple[MemberId, MemberEpoch], int] = {}
         """Lives that are over, each with its number; in order, the latest `LIVES_OVER_MAX`."""
         self._free: dict[str, list[tuple[int, MemberId]]] = {}
+        self._unclaimed: dict[PoolId, set[OperationId]] = {}
+        """Grants of open pools that nobody has claimed yet."""
 
     # -- what a decision asks ----------------------------------------------------------------
 
@@ -120,6 +126,10 @@ class Pools:
     def held_in_any_life(self, member: MemberId) -> list[OperationId]:
         """Operations with a live attempt at the member, started in this life or an earlier one."""
         return sorted(one for held in self._holds.get(member, {}).values() for one in held)
+
+    def unclaimed(self, pool: PoolId) -> int:
+        """How many grants of an open pool nobody has claimed yet."""
+        return len(self._unclaimed.get(pool, ()))
 
     def is_over(self, member: MemberId, member_epoch: MemberEpoch) -> bool:
         """Whether this life is known to be over; of all lives the latest are remembered."""
@@ -169,6 +179,14 @@ class Pools:
         """A grant takes a place."""
         self._holds.setdefault(member, {}).setdefault(member_epoch, set()).add(operation)
         self.offer(member)
+
+    def offer_to_all(self, pool: PoolId, operation: OperationId) -> None:
+        """A grant of an open pool waits for its claim."""
+        self._unclaimed.setdefault(pool, set()).add(operation)
+
+    def withdraw(self, pool: PoolId, operation: OperationId) -> None:
+        """It was claimed, or it ended."""
+        self._unclaimed[pool].discard(operation)
 
     def vacate(self, member: MemberId, member_epoch: MemberEpoch, operation: OperationId) -> None:
         """A grant or lease ended."""

@@ -4,7 +4,6 @@ Each step is an event with its source and confidence; a repeat of the same evide
 and steps that decide nothing are bounded (R80, R81). A late result comes in by `results`.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 from schemas.codes import Code
@@ -21,13 +20,24 @@ from schemas.phase import Phase
 
 from . import settlement, waiting
 from .holds import HoldKey
-from .limits import EVIDENCE_DIGEST_BYTES, EVIDENCE_MAX
+from .limits import EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
 from .shape import tokens_in_range, valid_name
 from .state import State
-from .unknowns import ABANDONED, ENDED, NOT_EXECUTED, Found, find, operator_needed, reconciliation
+from .unknowns import (
+    ABANDONED,
+    ENDED,
+    NOT_EXECUTED,
+    Found,
+    digest,
+    find,
+    heeded,
+    operator_needed,
+    reconciliation,
+)
 
+LOOKUP, USAGE = "provider_lookup", "usage_report"
 COMPLETED, FAILED, INCONCLUSIVE = "completed", "failed", "inconclusive"
 CONFIDENCES = frozenset(("provider_reported", "locally_measured", "unknown"))
 _ENDS = {COMPLETED: Phase.SUCCEEDED, FAILED: Phase.FAILED}
@@ -45,10 +55,13 @@ def evidence(state: State, asked: OutcomeEvidence) -> Sequence[Event] | Unreadab
     if row is None or row.tenant != asked.tenant or row.incarnation != asked.incarnation:
         return Unreadable(Code.NOT_FOUND, "Expected an operation of the tenant")
     attempt = find(state, HoldKey(asked.operation, asked.incarnation, asked.epoch))
-    if attempt is None or attempt.uncertain is None or _seen(attempt, asked.evidence):
+    if attempt is None or attempt.uncertain is None:
+        return []
+    recorded = attempt.uncertain.evidence
+    if digest(asked.evidence) in recorded:
         return []
     found = Found(
-        source="provider_lookup",
+        source=LOOKUP,
         verdict=asked.verdict,
         confidence=asked.confidence,
         evidence=asked.evidence,
@@ -57,16 +70,14 @@ def evidence(state: State, asked: OutcomeEvidence) -> Sequence[Event] | Unreadab
         result_ref=_reference(state, asked.result_ref),
     )
     if asked.verdict == INCONCLUSIVE:
-        return note(attempt, asked.operation, found)
+        return [_note(attempt, asked)] if len(recorded) < EVIDENCE_MAX else []
     return resolve(state, asked.operation, attempt, found)
 
 
 def usage(state: State, asked: UsageReported, attempt: AttemptRow) -> Sequence[Event]:
-    """A usage report shows that the call ran; of a call still under way it is only a note."""
-    if attempt.uncertain is not None and _seen(attempt, asked.evidence):
-        return []
+    """A usage report shows that the call ran."""
     found = Found(
-        source="usage_report",
+        source=USAGE,
         verdict=COMPLETED,
         confidence="provider_reported",
         evidence=asked.evidence,
@@ -76,20 +87,15 @@ def usage(state: State, asked: UsageReported, attempt: AttemptRow) -> Sequence[E
     return resolve(state, asked.operation, attempt, found)
 
 
-def note(attempt: AttemptRow, operation: OperationId, found: Found) -> Sequence[Event]:
-    """A step that decides nothing, as long as there are not too many of them."""
-    uncertain = attempt.uncertain
-    if uncertain is None or len(uncertain.evidence) >= EVIDENCE_MAX:
-        return []
-    return [
-        EvidenceRecorded(
-            **attempt.named(operation),
-            source=found.source,
-            evidence=found.evidence or "",
-            verdict=found.verdict,
-            confidence=found.confidence,
-        )
-    ]
+def _note(attempt: AttemptRow, asked: OutcomeEvidence) -> EvidenceRecorded:
+    """A step that decides nothing."""
+    return EvidenceRecorded(
+        **attempt.named(asked.operation),
+        source=LOOKUP,
+        evidence=asked.evidence,
+        verdict=asked.verdict,
+        confidence=asked.confidence,
+    )
 
 
 def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unreadable:
@@ -181,33 +187,27 @@ def _reference(state: State, text: str | None) -> str | None:
     return None if text is None or len(text.encode()) > longest else text
 
 
-def _digest(name: str) -> bytes:
-    return hashlib.sha256(name.encode()).digest()[:EVIDENCE_DIGEST_BYTES]
-
-
-def _seen(attempt: AttemptRow, name: str) -> bool:
-    return attempt.uncertain is not None and _digest(name) in attempt.uncertain.evidence
-
-
 # -- folds --------------------------------------------------------------------------------------
 
 
 def noted(state: State, event: EvidenceRecorded) -> None:
     """The same evidence again says nothing."""
     attempt = find(state, HoldKey(event.operation, event.incarnation, event.epoch))
-    if attempt is not None and attempt.uncertain is not None:
-        attempt.uncertain.evidence.append(_digest(event.evidence))
-        state.put_uncertain(event.operation, attempt)
+    assert attempt is not None and attempt.uncertain is not None, "Expected an uncertain attempt"  # noqa: PT018
+    attempt.uncertain.evidence.append(digest(event.evidence))
+    state.put_uncertain(event.operation, attempt)
 
 
 def reconciled(state: State, event: OutcomeReconciled) -> None:
     """If this was its newest attempt, the operation goes on; a late result does that by itself."""
     operation, row = event.operation, state.operation(event.operation)
-    assert row is not None
-    if (event.incarnation, event.epoch) != (row.incarnation, row.epoch):
+    if row is None or (event.incarnation, event.epoch) != (row.incarnation, row.epoch):
         return
     if event.verdict == NOT_EXECUTED:
         row.extend().not_executed_epoch = event.epoch
+        state.put(operation, row)
+    if event.source == USAGE and event.evidence is not None:
+        heeded(row, event.evidence)
         state.put(operation, row)
     if event.source == "late_result" or row.phase in SETTLED_PHASES:
         return

@@ -7,7 +7,7 @@ function of the rows, so that an owner that opened its tables decides as one tha
 
 from collections.abc import Iterator
 
-from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
+from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, PoolId, TenantId
 from schemas.inputs import CellConfig
 from schemas.phase import Phase
 from schemas.units import Millis
@@ -19,7 +19,7 @@ from .fairness import Lane
 from .holds import Holds
 from .operations import ATTEMPTED, AttemptRow, Charge, OperationRow
 from .outcomes import Header
-from .pools import LifeRow, Pools
+from .pools import NOBODY, LifeRow, Pools
 from .rows import KINDS, CellRow, WaitingRow
 from .tables import Image, Overlay, Rows, Table, pack
 from .timers import Kind, Timers
@@ -145,6 +145,19 @@ class State:
         found: OperationRow | None = self.rows.get(Table.OPERATION, operation)
         return found
 
+    def pool_of(self, operation: OperationId) -> PoolId:
+        """The pool of an operation that is known."""
+        row = self.operation(operation)
+        assert row is not None, f"Expected to know {operation.hex()}"
+        return row.pool
+
+    def free_member(self, place: str) -> MemberId | None:
+        """Who would run the next operation of this place: a member, or nobody yet if it is open."""
+        pool = self.config.pools.get(PoolId(place))
+        if pool is None or pool.unclaimed_max is None:
+            return self.pools.free_member(place)
+        return NOBODY if self.pools.unclaimed(PoolId(place)) < pool.unclaimed_max else None
+
     def waiting(self, tenant: TenantId) -> WaitingRow:
         """How much of the tenant waits."""
         found = self._waiting.get(tenant)
@@ -178,9 +191,19 @@ class State:
             if domain.row.count:
                 self.touch(name)
 
+    def occupy(self, operation: OperationId, attempt: AttemptRow) -> None:
+        """The attempt holds a place of its member; in an open pool it waits for one."""
+        if attempt.member == NOBODY:
+            self.pools.offer_to_all(self.pool_of(operation), operation)
+        else:
+            self.pools.occupy(attempt.member, attempt.member_epoch, operation)
+
     def vacate(self, operation: OperationId, attempt: AttemptRow) -> None:
         """The attempt holds its member's place no longer."""
-        self.pools.vacate(attempt.member, attempt.member_epoch, operation)
+        if attempt.member == NOBODY:
+            self.pools.withdraw(self.pool_of(operation), operation)
+        else:
+            self.pools.vacate(attempt.member, attempt.member_epoch, operation)
         self.touch_waiting()
 
     def lane(self, domain: DomainId, lane: str) -> Lane:

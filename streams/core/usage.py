@@ -30,18 +30,23 @@ def report(state: State, asked: UsageReported) -> Sequence[Event]:
     if code is not None:
         return [UsageRefused(**named(asked), code=code)]
     attempt = unknowns.find(state, HoldKey(asked.operation, asked.incarnation, asked.epoch))
-    if attempt is not None and attempt.is_open:
-        if not speaks_for(asked, attempt):
-            return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
-        if attempt.uncertain is None:  # its result will bring what it used
-            return [UsageRefused(**named(asked), code=Code.NOT_UNKNOWN)]
-        return reconciliation.usage(state, asked, attempt)
     row = state.operation(asked.operation)
     assert row is not None
-    actual = Tokens(asked.prompt_tokens + asked.output_tokens)
-    if row.result_epoch != asked.epoch:
+    if attempt is None:
+        if row.result_epoch != asked.epoch:
+            return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
+        return _correction(asked, row)
+    if not speaks_for(asked, attempt):
         return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
-    if actual == row.charged_tokens:
+    if attempt.uncertain is None:  # its result will bring what it used
+        return [UsageRefused(**named(asked), code=Code.NOT_UNKNOWN)]
+    known = reconciliation.usage(state, asked, attempt)
+    return known if attempt.is_open else [*known, *_correction(asked, row)]
+
+
+def _correction(asked: UsageReported, row: OperationRow) -> Sequence[Event]:
+    actual = Tokens(asked.prompt_tokens + asked.output_tokens)
+    if actual == row.charged_tokens or unknowns.digest(asked.evidence) in row.more.usage:
         return []
     return [
         UsageCorrected(
@@ -75,6 +80,7 @@ def corrected(state: State, event: UsageCorrected) -> None:
     row = state.operation(event.operation)
     assert row is not None
     row.charged_tokens = event.tokens_actual
+    unknowns.heeded(row, event.evidence)
     state.put(event.operation, row)
     domain = state.config.domains[event.domain]
     for window in domain.levels(event.tenant):

@@ -93,7 +93,9 @@ class Core:
                 evolve(self.state, one.event)
             self._keep(made, decided)
 
-    def run(self, *asked: i.Input, after_ms: int = 0, timers: bool = True) -> list[e.Event]:
+    def run(
+        self, *asked: i.Input, after_ms: int = 0, timers: bool = True, silence_ms: int = 0
+    ) -> list[e.Event]:
         """One entry; its events. `after_ms` moves time first."""
         self.now_ms += after_ms
         self.height += 1
@@ -103,7 +105,7 @@ class Core:
             taken.append(Taken(Source(TOPIC_OF[type(one)], 0, self.offset), one))
             self.offset += 1
         self.state.begin(made)
-        decided = step(self.state, taken, timers=timers)
+        decided = step(self.state, taken, timers=timers, silence_ms=silence_ms)
         self._keep(made, decided)
         return [one.event for one in decided]
 
@@ -177,8 +179,17 @@ def join(member: str = "m", *, places: int = 1, **over: Any) -> i.JoinRequested:
     return i.JoinRequested(**{**fields, **over})
 
 
-def heartbeat(member: str = "m", member_epoch: str = "e1") -> i.HeartbeatReported:
-    return i.HeartbeatReported(member=member, member_epoch=member_epoch)
+def heartbeat(
+    member: str = "m", member_epoch: str = "e1", *held: e.GrantIssued
+) -> i.HeartbeatReported:
+    """A sign of life that names the leases of these grants."""
+    leases = tuple(i.LeaseName(operation=one.operation, epoch=one.epoch) for one in held)
+    return i.HeartbeatReported(member=member, member_epoch=member_epoch, leases=leases)
+
+
+def renewal(*held: e.GrantIssued) -> i.HeartbeatReported:
+    """A heartbeat of the member that holds the first of these grants."""
+    return heartbeat(held[0].member, held[0].member_epoch, *held)
 
 
 def submitted(tenant: str, key: str, **over: Any) -> i.OperationSubmitted:
@@ -208,6 +219,10 @@ def named(event: Any) -> dict[str, Any]:
     return {name: getattr(event, name) for name in _NAMED}
 
 
+def claim(grant: e.GrantIssued, **over: Any) -> i.ClaimRequested:
+    return i.ClaimRequested(**{**named(grant), **over})
+
+
 def start(grant: e.GrantIssued, **over: Any) -> i.StartRequested:
     return i.StartRequested(**{**named(grant), **over})
 
@@ -225,6 +240,43 @@ def result(grant: e.GrantIssued, outcome: str = "success", **over: Any) -> i.Res
         "error": None,
     }
     return i.ResultReported(**{**named(grant), "outcome": outcome, **usage, **over})
+
+
+def checkpoint(grant: e.GrantIssued, number: int, **over: Any) -> i.CheckpointReported:
+    fields = {**named(grant), "number": number, "state_ref": f"state {number}"}
+    return i.CheckpointReported(**{**fields, **over})
+
+
+def usage(grant: e.GrantIssued, tokens: int, **over: Any) -> i.UsageReported:
+    fields = {"unit": "tokens", "prompt_tokens": 0, "output_tokens": tokens, "evidence": "u1"}
+    return i.UsageReported(**{**named(grant), **fields, **over})
+
+
+def evidence(grant: e.GrantIssued, verdict: str, **over: Any) -> i.OutcomeEvidence:
+    fields = {
+        "tenant": grant.tenant,
+        "operation": grant.operation,
+        "incarnation": grant.incarnation,
+        "epoch": grant.epoch,
+        "evidence": "call 7",
+        "confidence": "provider_reported",
+    }
+    return i.OutcomeEvidence(**{**fields, "verdict": verdict, **over})
+
+
+def reconcile(grant: e.GrantIssued, verdict: str, **over: Any) -> i.ReconcileRequested:
+    fields = {
+        "tenant": grant.tenant,
+        "operation": grant.operation,
+        "author": "op",
+        "reason": "seen",
+    }
+    return i.ReconcileRequested(**{**fields, "verdict": verdict, **over})
+
+
+def retry(grant: e.GrantIssued, start_within_ms: int = 60_000, **over: Any) -> i.RetryRequested:
+    fields = {"tenant": grant.tenant, "operation": grant.operation, "author": "op", "reason": "now"}
+    return i.RetryRequested(**{**fields, "start_within_ms": start_within_ms, **over})
 
 
 def only(kind: type, events: Sequence[Any]) -> list[Any]:
