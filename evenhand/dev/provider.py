@@ -14,6 +14,8 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -133,7 +135,7 @@ class Provider:
             while (request := await _read(reader)) is not None:
                 answer = status, body = await self.answer(*request)
                 if answer is _HUNG_UP:
-                    writer.transport.abort()
+                    _reset(writer)
                     return
                 if answer is _SILENT:
                     await reader.read()
@@ -145,6 +147,14 @@ class Provider:
                 )
                 writer.write(head.encode() + content)
                 await writer.drain()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Cut the connection: the caller meets an error; without a linger of 0 it would meet an end."""
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
+    writer.transport.abort()
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, str, bytes] | None:

@@ -5,6 +5,8 @@ import io
 import json
 from typing import Any
 
+import pytest
+
 from evenhand.dev.judge import Limits
 from evenhand.dev.play import Prompt
 from evenhand.dev.provider import Provider
@@ -73,3 +75,68 @@ def test_the_verdict_is_there_over_http_and_unknown_paths_are_not() -> None:
     status, body = asyncio.run(provider.answer("GET", "/verdict", b""))
     assert (status, body["limits"]["slots"]) == (200, 9)
     assert asyncio.run(provider.answer("GET", "/calls", b""))[0] == 404
+
+
+def test_what_became_of_a_call_is_told_by_its_key() -> None:
+    provider, _record = _provider()
+
+    async def asked() -> list[tuple[int, Any]]:
+        slow = {**CALL, "payload_ref": "p/0?after_ms=30", "idempotency_key": "slow"}
+        call = asyncio.create_task(provider.answer("POST", "/calls", json.dumps(slow).encode()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running = await provider.answer("GET", "/calls/slow", b"")
+        await call
+        completed = await provider.answer("GET", "/calls/slow", b"")
+        return [running, completed, await provider.answer("GET", "/calls/never", b"")]
+
+    running, completed, never = asyncio.run(asked())
+    assert running == (200, {"state": "running"})
+    usage = {"prompt_tokens": 100, "output_tokens": 5}
+    assert completed == (200, {"state": "completed", "usage": usage})
+    assert never[0] == 404
+
+
+async def _hears(provider: Provider, body: dict[str, Any], wait_s: float) -> bytes | None:
+    """What a caller hears; None for nothing at all."""
+    server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    content = json.dumps(body).encode()
+    writer.write(b"POST /calls HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
+    try:
+        return await asyncio.wait_for(reader.read(1), wait_s)
+    except TimeoutError:
+        return None
+    finally:
+        writer.close()
+        server.close()
+        await server.wait_closed()
+
+
+async def _until_completed(provider: Provider, key: str) -> None:
+    await asyncio.gather(*provider._going_on)
+    assert (await provider.answer("GET", f"/calls/{key}", b""))[1]["state"] == "completed"
+
+
+def test_a_silent_call_is_executed_and_never_answered() -> None:
+    provider, _record = _provider()
+
+    async def meet() -> None:
+        assert await _hears(provider, {**CALL, "payload_ref": "p/0?silent"}, 0.1) is None
+        await _until_completed(provider, "k")
+
+    asyncio.run(meet())
+    assert provider.verdict()["slots"] == 0
+
+
+def test_a_reset_call_is_executed_while_its_connection_is_cut() -> None:
+    provider, _record = _provider()
+
+    async def meet() -> None:
+        with pytest.raises(ConnectionResetError):
+            await _hears(provider, {**CALL, "payload_ref": "p/0?reset&after_ms=20"}, 5.0)
+        assert (await provider.answer("GET", "/calls/k", b""))[1] == {"state": "running"}
+        await _until_completed(provider, "k")
+
+    asyncio.run(meet())
+    assert provider.verdict()["slots"] == 0
