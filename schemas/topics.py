@@ -265,4 +265,4 @@ def routes(event: Any) -> list[tuple[Topic, str]]:
     if isinstance(event, e.InputQuarantined):
         return [(Topic.QUARANTINE, f"{event.topic}:{event.partition}:{event.offset}")]
     keyed = _ROUTES[type(event)]
-    return [(topic, key) for topic, key_of in keyed if (key := key_of(event)) is not None]
+    return [(topic, key) for topic, key_of in keyed if (key := key_of(event))]

@@ -10,6 +10,7 @@ from .budgets import check, cost_of
 from .holds import hold_key, key_of
 from .operations import ATTEMPTED, TERMINAL, AttemptRow, OperationRow
 from .outcomes import Fits
+from .pools import NOBODY
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
@@ -51,6 +52,8 @@ def _places(state: State) -> Iterator[str]:
         if len(held) > row.places:
             yield f"Expected at most {row.places} at {member}, but {len(held)} are"
     for operation, attempt in state.attempts.items():
+        if attempt.member == NOBODY:
+            continue
         held = state.pools.held_by(attempt.member, attempt.member_epoch)
         if (operation in held) != (attempt.uncertain is None):
             yield f"Expected {operation.hex()} to have a place exactly while its call may be live"
@@ -137,6 +140,7 @@ def _work_conserving(state: State) -> Iterator[str]:
             for counter in lane.counters.values():
                 for place, queue in counter.queues.items():
                     fit = check(domain.levels(counter.tenant), cost_of(queue.head()))
-                    open_place = state.free_member(place) is not None and state.config.runs(place, name)
-                    if isinstance(fit, Fits) and open_place:
+                    has_place = state.free_member(place) is not None
+                    runs = state.config.runs(place, name)
+                    if isinstance(fit, Fits) and has_place and runs:
                         yield f"Expected the head of {counter.tenant} in {name} to be granted"

@@ -26,7 +26,7 @@ from schemas.events import (
     ReservationExpired,
 )
 from schemas.ids import MemberEpoch, MemberId, OperationId
-from schemas.inputs import ClaimRequested, HeartbeatReported, LeaseName
+from schemas.inputs import ClaimRequested, HeartbeatReported, LeaseName, StartRequested
 from schemas.phase import Phase
 from schemas.units import Millis
 
@@ -35,7 +35,7 @@ from .fencing import named, not_startable, speaks_for
 from .limits import LEASES_ENDED_MAX, RENEWALS_MAX, RENEWALS_REFUSED_MAX
 from .operations import AttemptRow
 from .outcomes import Unreadable
-from .pools import LifeRow
+from .pools import NOBODY, LifeRow
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
@@ -62,15 +62,15 @@ def claim(state: State, asked: ClaimRequested) -> Sequence[Event]:
     code = not_startable(state, asked)
     if code is not None:
         return [ClaimRefused(**named(asked), code=code)]
-    return [lease(state, asked.operation, state.attempts[asked.operation])]
+    return [lease(state, asked)]
 
 
-def lease(state: State, operation: OperationId, attempt: AttemptRow) -> LeaseClaimed:
-    """The event that gives the member named by the grant its lease."""
-    member = state.pools.members.get(attempt.member)
+def lease(state: State, asked: ClaimRequested | StartRequested) -> LeaseClaimed:
+    """The event that gives the member named by the grant, or the first to ask, its lease."""
+    member = state.pools.members.get(asked.member)
     length_ms = state.config.lease_ms(None if member is None else member.pool)
     expires_ms = Millis(state.now_ms + length_ms)
-    return LeaseClaimed(**attempt.named(operation), expires_ms=expires_ms)
+    return LeaseClaimed(**named(asked), expires_ms=expires_ms)
 
 
 def heartbeat(state: State, asked: HeartbeatReported) -> Sequence[Event] | Unreadable:
@@ -188,6 +188,10 @@ def claimed(state: State, event: LeaseClaimed) -> None:
         return  # a journal from before leases
     row = state.operation(event.operation)
     assert row is not None
+    if attempt.member == NOBODY:
+        state.vacate(event.operation, attempt)
+        attempt.member, attempt.member_epoch = event.member, event.member_epoch
+        state.occupy(event.operation, attempt)
     row.phase = Phase.LEASED
     state.put(event.operation, row)
     attempt.lease_ms = Millis(event.expires_ms - state.lease_shift_ms)

@@ -18,7 +18,7 @@ from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.inputs import OutcomeEvidence, ReconcileRequested, UsageReported
 from schemas.phase import Phase
 
-from . import settlement, waiting
+from . import settlement, uncertain, waiting
 from .holds import HoldKey
 from .limits import EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow
@@ -216,7 +216,7 @@ def reconciled(state: State, event: OutcomeReconciled) -> None:
     if event.verdict in (ENDED, ABANDONED) or (phase is None and attempt is None):
         return
     if attempt is not None:
-        state.resolve(operation, attempt)
+        uncertain.resolve(state, operation, attempt)
     elif row.phase is Phase.UNKNOWN_CLOSED:
         state.unfinish(operation, row)
     else:

@@ -27,7 +27,7 @@ from schemas.inputs import ResultReported
 from schemas.phase import Phase
 from schemas.units import Tokens
 
-from . import membership, retries, unknowns, waiting
+from . import membership, retries, uncertain, unknowns, waiting
 from .fencing import named, speaks_for, stale
 from .holds import HoldKey
 from .limits import RESULT_DIGEST_BYTES, TOKENS_MAX
@@ -213,7 +213,7 @@ def recorded(state: State, event: ResultRecorded) -> None:
     if attempt is not None and attempt.uncertain is None:
         state.vacate(operation, attempt)
     elif attempt is not None:
-        state.resolve(operation, attempt)
+        uncertain.resolve(state, operation, attempt)
     else:
         waiting.leave_queue(state, operation, row)  # it waited for another attempt
     row.result_epoch, row.result_digest = event.epoch, _said(event, event.result_ref)

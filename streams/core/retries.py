@@ -26,7 +26,7 @@ from schemas.inputs import RetryRequested
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from . import waiting
+from . import uncertain, waiting
 from .limits import BACKOFF_MS_MAX, COOLDOWN_MS_MAX
 from .operations import OperationRow
 from .outcomes import Unreadable
@@ -211,7 +211,7 @@ def scheduled(state: State, event: RetryScheduled) -> None:
     assert row is not None
     if row.phase is Phase.UNKNOWN:
         row.extend().tries += 1
-        state.set_aside(operation)
+        uncertain.set_aside(state, operation)
         waiting.wait(state, operation, row)
     waiting.unqueue(state, row)
     _put_credit(state, row, _credit(state, row) - HUNDRED)

@@ -37,7 +37,7 @@ def start(state: State, asked: StartRequested) -> Sequence[Event]:
     )
     if attempt.lease_ms is not None:
         return [accepted]
-    return [leases.lease(state, asked.operation, attempt), accepted]
+    return [leases.lease(state, asked), accepted]
 
 
 def sent(state: State, asked: SendReported) -> Sequence[Event] | Unreadable:

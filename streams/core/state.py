@@ -254,20 +254,6 @@ class State:
         self.rows.delete(Table.ATTEMPT, operation)
         return self.attempts.pop(operation)
 
-    def resolve(self, operation: OperationId, attempt: AttemptRow) -> None:
-        """The outcome of the newest attempt is unknown no longer; its hold closes after this."""
-        self.holds.unwatch(operation, attempt)
-        if not attempt.is_open:
-            self.drop_attempt(operation)
-
-    def set_aside(self, operation: OperationId) -> None:
-        """The operation goes on without its unknown attempt, which keeps what it holds."""
-        attempt = self.drop_attempt(operation)
-        if attempt.is_open:
-            self.holds.keep(operation, attempt)
-        else:
-            self.holds.unwatch(operation, attempt)
-
     def put_domain(self, domain: Domain) -> None:
         """Keep the domain's row."""
         self.rows.put(Table.DOMAIN, domain.row_key, domain.row)

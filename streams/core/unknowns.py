@@ -25,7 +25,7 @@ from schemas.ids import OperationId
 from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
-from . import retries, settlement
+from . import retries, settlement, uncertain
 from .holds import HoldKey, key_of, parse_hold
 from .limits import EVIDENCE_DIGEST_BYTES, EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow, Uncertain
@@ -165,5 +165,5 @@ def closed(state: State, event: OperatorActionNeeded) -> None:
     """Over as far as the cell can tell; what is still held stays so until its bound."""
     operation, row = event.operation, state.operation(event.operation)
     assert row is not None
-    state.set_aside(operation)
+    uncertain.set_aside(state, operation)
     state.finish(operation, row, Phase.UNKNOWN_CLOSED)
