@@ -15,8 +15,7 @@ from schemas.inputs import Input, ResultReported
 from schemas.topics import INPUT_BYTES_MAX, INPUT_TOPICS, TOPICS, Topic, input_key
 
 from .logs import Logs, Record
-
-OUTCOMES = frozenset({"success", "terminal", "policy_denied", "cancelled", "not_sent"})
+from .records import OUTCOMES
 
 PartitionOf = Callable[[bytes, int], int]
 """Partition of a key among so many, as murmur2 has it."""

@@ -24,15 +24,21 @@ from .chain import Chain
 from .config import Config
 from .cursor import Cursor
 from .findings import Findings
+from .folds import Folds
 from .grants import Grants
+from .leases import Leases
 from .lives import Lives
 from .logs import Logs
 from .order import Order
 from .places import Places
+from .progress import Progress
 from .provider import Provider
 from .publication import Publication
+from .replies import Replies
+from .retries import Retries
 from .settlements import Settlements
 from .starts import Starts
+from .unknowns import Unknowns
 
 Handler = Callable[[Any], None]
 EVENTS = frozenset(get_args(e.Event))
@@ -78,6 +84,8 @@ class _Auditor:
         self._budgets = Budgets(cursor, config, book)
         self._settlements = Settlements(cursor, book)
         self._provider = Provider(cursor)
+        self._replies = Replies(cursor, book)
+        self._leases = Leases(cursor, config, book)
         self._publication = Publication(cursor, logs, partition_of)
         order = Order(cursor, book)
         lives, grants = Lives(cursor, book), Grants(cursor, config, book)
@@ -90,11 +98,15 @@ class _Auditor:
             order.handlers(),
             places.handlers(),
             starts.handlers(),
+            self._leases.handlers(),
+            Unknowns(cursor, config, book).handlers(),
+            Retries(cursor, config, book).handlers(),
+            Progress(cursor, config, book).handlers(),
             self._settlements.handlers(),
             {e.ConfigActivated: config.activated},
             self._budgets.handlers(),
             self._provider.handlers(),
-            _folds(book),
+            Folds(book, config).handlers(),
             order.returns(),
         ):
             for kind, handler in check.items():
@@ -130,6 +142,7 @@ class _Auditor:
         if self._last is not None:
             self._chain.check(self._last, entry)
             self._budgets.begin(entry)
+            self._leases.begin(self._last, entry)
             self._book.step_time(entry.time_step_ms or 0)
         self._last = entry
         cursor.taken = self._inputs.taken(entry, lambda detail: cursor.found("answers", detail))
@@ -145,9 +158,11 @@ class _Auditor:
                 self._halt(offset, f"found {type(event).__name__} among the events")
                 return False
             self._publication.see(event, recorded.body)
+            self._replies.see(event)
             for handler in self._handlers.get(type(event), ()):
                 handler(event)
         self._events += len(entry.events)
+        self._replies.end()
         self._answers.end()
         self._settlements.end()
         return True
@@ -189,26 +204,3 @@ class _Auditor:
             findings=tuple(findings),
             found=cursor.found_count,
         )
-
-
-def _folds(book: Book) -> dict[type, Handler]:
-    return {
-        e.OperationAdmitted: book.admitted,
-        e.OperationRejected: book.rejected,
-        e.OperationForgotten: book.forget,
-        e.OperationParked: book.parked,
-        e.OperationUnparked: book.unparked,
-        e.OperationExpired: book.expired,
-        e.OperationCancelled: book.cancelled,
-        e.CancelSignalled: book.signalled,
-        e.GrantIssued: book.granted,
-        e.LeaseClaimed: book.claimed,
-        e.StartAccepted: book.started,
-        e.SendObserved: book.observed,
-        e.GrantExpired: book.grant_ended,
-        e.GrantRevoked: book.grant_ended,
-        e.ResultRecorded: book.recorded,
-        e.ReservationSettled: book.reservation_closed,
-        e.ReservationReleased: book.reservation_closed,
-        e.ReservationExpired: book.reservation_closed,
-    }

@@ -13,9 +13,10 @@ from schemas.entry import Entry
 from schemas.ids import DomainId, TenantId
 from schemas.inputs import DimensionConfig
 
-from .book import Book, Key
+from .book import Book
 from .config import Config
 from .cursor import Cursor
+from .records import Key, key_of
 from .windows import CLOCK_SPREAD_MS, Window, window_for
 
 CHECK = "budgets"
@@ -49,6 +50,8 @@ class Budgets:
             e.ReservationSettled: self._settled,
             e.ReservationReleased: self._dropped,
             e.ReservationExpired: self._dropped,
+            e.ReservationForfeited: self._forfeited,
+            e.UsageCorrected: self._corrected,
         }
 
     def begin(self, entry: Entry) -> None:
@@ -69,13 +72,13 @@ class Budgets:
         if event.domain not in self._config.domains:
             self._cursor.found(CHECK, f"Expected a configured domain, not {event.domain}")
             return
-        key = (event.operation, event.epoch)
+        key = key_of(event)
         levels = self._of(event.tenant, event.domain)
         for limited in levels:
             dimension = limited.config
             amount = _amount(event, dimension)
             used = limited.window.used(self._cursor.time_ms)
-            if used + amount > dimension.limit:
+            if amount and used + amount > dimension.limit:
                 where = f"{limited.level} {dimension.name} of {event.domain}"
                 counted = f"{used} counted and {amount} were granted"
                 self._cursor.found(CHECK, f"Expected {dimension.limit} in {where}, but {counted}")
@@ -87,18 +90,26 @@ class Budgets:
         self._arrive(event, now_ms, event.send_within_ms)
 
     def _observed(self, event: e.SendObserved) -> None:
-        reservation = self._book.open.get((event.operation, event.epoch))
+        reservation = self._book.open.get(key_of(event))
         if reservation is not None and reservation.accepted_ms is not None:
             self._arrive(event, reservation.accepted_ms, reservation.grant.send_within_ms)
 
     def _arrive(self, event: Any, first_ms: int, send_within_ms: int) -> None:
-        key = (event.operation, event.epoch)
+        key = key_of(event)
         for limited in self._charged.get(key, ()):
             limited.window.used(self._cursor.time_ms)
             limited.window.arrive(key, first_ms, event.latest_arrival_ms, send_within_ms)
 
     def _settled(self, event: e.ReservationSettled) -> None:
-        key = (event.operation, event.epoch)
+        self._close(event, event.tokens_actual)
+
+    def _forfeited(self, event: e.ReservationForfeited) -> None:
+        self._close(event, None)
+
+    def _close(
+        self, event: e.ReservationSettled | e.ReservationForfeited, tokens_actual: int | None
+    ) -> None:
+        key = key_of(event)
         reservation = self._book.open.get(key)
         now_ms = self._cursor.time_ms
         if reservation is None:
@@ -106,16 +117,35 @@ class Budgets:
         grant = reservation.grant
         for limited in self._charged.pop(key, ()):
             amount = _amount(grant, limited.config)
-            if limited.config.unit == "tokens" and event.tokens_actual is not None:
+            if limited.config.unit == "tokens" and tokens_actual is not None:
                 refund = limited.config.amount == "actual"
-                amount = event.tokens_actual if refund else max(amount, event.tokens_actual)
+                amount = tokens_actual if refund else max(amount, tokens_actual)
             limited.window.used(now_ms)
             limited.window.settle(key, amount, now_ms, grant.send_within_ms)
 
     def _dropped(self, event: e.ReservationReleased | e.ReservationExpired) -> None:
-        key = (event.operation, event.epoch)
+        key = key_of(event)
         for limited in self._charged.pop(key, ()):
             limited.window.drop(key)
+
+    def _corrected(self, event: e.UsageCorrected) -> None:
+        """What was used beyond the charge counts from now on; nothing comes back (R55)."""
+        operation = self._book.operations.get(event.operation)
+        domain = self._config.domains.get(event.domain)
+        if operation is None or domain is None:
+            return
+        now_ms, send_within_ms = self._cursor.time_ms, domain.send_within_ms
+        key = (key_of(event), self._cursor.position)
+        for limited in self._of(event.tenant, event.domain):
+            charged: int = event.tokens_before
+            if limited.config.amount == "reserved":
+                charged = max(charged, operation.tokens)
+            extra = event.tokens_actual - charged
+            if limited.config.unit == "tokens" and extra > 0:
+                limited.window.used(now_ms)
+                limited.window.hold(key, extra)
+                limited.window.arrive(key, now_ms, now_ms, send_within_ms)
+                limited.window.settle(key, extra, now_ms, send_within_ms)
 
     def _of(self, tenant: TenantId, domain: DomainId) -> Sequence[_Limited]:
         """What limits a call of the tenant in the domain, under the configuration in force."""

@@ -5,8 +5,18 @@ from typing import Any
 
 from schemas import events as e
 
-from .book import GRANTED, PARKED, STARTED, WAITING, Book
+from .book import Book
 from .cursor import Cursor
+from .records import (
+    DEAD,
+    GRANTED,
+    LEASED,
+    PARKED,
+    STARTED,
+    UNKNOWN,
+    UNKNOWN_CLOSED,
+    WAITING,
+)
 
 CHECK = "lives"
 
@@ -16,13 +26,21 @@ _FROM: dict[type, frozenset[str]] = {
     e.OperationExpired: frozenset({WAITING, PARKED}),
     e.OperationCancelled: frozenset({WAITING, PARKED}),
     e.GrantIssued: frozenset({WAITING}),
-    e.GrantExpired: frozenset({GRANTED}),
-    e.GrantRevoked: frozenset({GRANTED}),
+    e.GrantExpired: frozenset({GRANTED, LEASED}),
+    e.GrantRevoked: frozenset({GRANTED, LEASED}),
     e.LeaseClaimed: frozenset({GRANTED}),
-    e.StartAccepted: frozenset({GRANTED}),
-    e.SendObserved: frozenset({STARTED}),
-    e.CancelSignalled: frozenset({STARTED}),
-    e.ResultRecorded: frozenset({STARTED}),
+    e.LeaseExpired: frozenset({LEASED, STARTED}),
+    e.StartAccepted: frozenset({LEASED}),
+    e.SendObserved: frozenset({STARTED, UNKNOWN}),
+    e.CancelSignalled: frozenset({STARTED, UNKNOWN}),
+    e.CheckpointRecorded: frozenset({STARTED}),
+    # In the last two an unknown attempt is still the newest, while another one is due.
+    e.ResultRecorded: frozenset({STARTED, UNKNOWN, WAITING, PARKED}),
+    e.OutcomeMarkedUnknown: frozenset({STARTED}),
+    e.OperatorActionNeeded: frozenset({UNKNOWN}),
+    e.RetryScheduled: frozenset({WAITING, UNKNOWN}),
+    e.OperationDeadLettered: frozenset({WAITING}),
+    e.ManualRetryAccepted: frozenset({DEAD, UNKNOWN_CLOSED}),
 }
 """From which states an event may lead on; the others concern no living operation."""
 
@@ -41,6 +59,7 @@ class Lives:
             **dict.fromkeys(_FROM, self._moves),
             e.OperationAdmitted: self._admitted,
             e.OperationExpired: self._expired,
+            e.OperationUnparked: self._unparked,
         }
 
     def _moves(self, event: Any) -> None:
@@ -75,6 +94,13 @@ class Lives:
         early = operation is not None and self._cursor.time_ms < operation.deadline_ms
         if early and event.reason == "deadline":
             self._found(f"Expected {event.operation.hex()} to live until its deadline")
+
+    def _unparked(self, event: e.OperationUnparked) -> None:
+        self._moves(event)
+        operation = self._book.operations.get(event.operation)
+        not_before_ms = None if operation is None else operation.not_before_ms
+        if not_before_ms is not None and self._cursor.time_ms < not_before_ms:
+            self._found(f"Expected {event.operation.hex()} to wait until {not_before_ms}")
 
     def _found(self, detail: str) -> None:
         self._cursor.found(CHECK, detail)

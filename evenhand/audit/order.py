@@ -12,8 +12,9 @@ from typing import Any
 from schemas import events as e
 from schemas.ids import SELF_POOL, MemberId, OperationId
 
-from .book import WAITING, Book, Operation, Queue
+from .book import Book
 from .cursor import Cursor
+from .records import WAITING, Operation, Queue
 
 CHECK = "order"
 
@@ -38,6 +39,8 @@ class Order:
             e.GrantExpired,
             e.GrantRevoked,
             e.ResultRecorded,
+            e.OutcomeReconciled,
+            e.ManualRetryAccepted,
         )
         return dict.fromkeys(kinds, self._waits)
 

@@ -1,6 +1,7 @@
 """A grant names a living member with a free place, and pools stay within their size (R169, C5).
 
-Live grants and leases of one life of a member never exceed the places that it announced.
+Live grants and leases of one life of a member never exceed the places that it announced, and its
+member slot returns only when none of them is left (R117).
 """
 
 from collections import Counter
@@ -36,15 +37,12 @@ class Places:
         self._config = config
         self._book = book
         self._members: dict[MemberId, _Member] = {}
-        self._taken: Counter[tuple[MemberId, MemberEpoch]] = Counter()
         self._slots: Counter[tuple[PoolId, TenantId | None]] = Counter()
 
     def handlers(self) -> dict[type, Callable[[Any], None]]:
         """What to call for which event."""
-        closings = (e.ReservationSettled, e.ReservationReleased, e.ReservationExpired)
         return {
             e.GrantIssued: self._granted,
-            **dict.fromkeys(closings, self._closed),
             e.MemberSlotGranted: self._joined,
             e.MemberActivated: self._activated,
             e.MemberRestored: self._activated,
@@ -55,8 +53,7 @@ class Places:
         }
 
     def _granted(self, event: e.GrantIssued) -> None:
-        life = (event.member, event.member_epoch)
-        self._taken[life] += 1
+        taken = 1 + len(self._book.held.get((event.member, event.member_epoch), ()))
         member = self._members.get(event.member)
         if member is None or member.member_epoch != event.member_epoch:
             self._found(f"Expected a member {event.member} of epoch {event.member_epoch}")
@@ -72,19 +69,8 @@ class Places:
                 self._found(f"Expected a grant to {named}, the submitter, not to {event.member}")
         elif not self._runs(event.pool, event.domain):
             self._found(f"Expected pool {event.pool} to run domain {event.domain}")
-        if self._taken[life] > member.places:
-            self._found(
-                f"Expected at most {member.places} places, but {self._taken[life]} are taken"
-            )
-
-    def _closed(self, event: Any) -> None:
-        reservation = self._book.open.get((event.operation, event.epoch))
-        if reservation is None:
-            return
-        life = (reservation.grant.member, reservation.grant.member_epoch)
-        self._taken[life] -= 1
-        if self._taken[life] <= 0:
-            del self._taken[life]
+        if taken > member.places:
+            self._found(f"Expected at most {member.places} places, but {taken} are taken")
 
     def _joined(self, event: e.MemberSlotGranted) -> None:
         before = self._members.get(event.member)
@@ -120,6 +106,8 @@ class Places:
         if (member := self._current(event)) is not None:
             self._slots[member.pool, member.tenant] -= 1
             del self._members[event.member]
+        if any(member == event.member for member, _ in self._book.held):
+            self._found(f"Expected the slot of {event.member} to wait for what it still holds")
 
     def _current(self, event: Any) -> _Member | None:
         member = self._members.get(event.member)

@@ -29,7 +29,7 @@ class Provider:
 
     def handlers(self) -> dict[type, Callable[[Any], None]]:
         """What to call for which event."""
-        return {e.StartAccepted: self._accepted, e.ResultRecorded: self._recorded}
+        return {e.StartAccepted: self._accepted, e.ReservationReleased: self._released}
 
     def finish(self, record: Iterable[str]) -> None:
         """Compare with the provider's record."""
@@ -49,8 +49,8 @@ class Provider:
         self._allowed[key] += 1
         self._started[key] = self._cursor.position
 
-    def _recorded(self, event: e.ResultRecorded) -> None:
-        if event.outcome == "not_sent":
+    def _released(self, event: e.ReservationReleased) -> None:
+        if event.reason == "not_sent":
             self._allowed[provider_key(event.operation, event.incarnation)] -= 1
 
     def _found(self, detail: str, key: str) -> None:

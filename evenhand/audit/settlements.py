@@ -1,7 +1,9 @@
 """Every reservation is closed once, in the entry that ended its attempt, and for that reason (R53).
 
 An expired grant expires its reservation, a revoked one and an attempt without a call release it, a
-known result settles it. What a settlement says was held is what the grant reserved.
+known result settles it. An unknown outcome keeps it until evidence settles or releases it, or its
+bound forfeits it. What a settlement says was held is what the grant reserved, and later usage
+corrects what it charged.
 """
 
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from schemas import events as e
 
 from .book import Book
 from .cursor import Cursor
+from .records import key_of
 
 CHECK = "settlements"
 _CLOSED_BY = {
@@ -18,6 +21,7 @@ _CLOSED_BY = {
     "revoked": "released",
     "not_sent": "released",
     "known": "settled",
+    "forfeited": "forfeited",
 }
 
 
@@ -34,27 +38,32 @@ class Settlements:
             e.ReservationSettled: self._settled,
             e.ReservationReleased: self._returned,
             e.ReservationExpired: self._returned,
+            e.ReservationForfeited: self._forfeited,
+            e.UsageCorrected: self._corrected,
         }
 
     def end(self) -> None:
         """The entry is over: what ended must be closed, and what closed must have ended."""
-        for (operation, epoch), reservation in self._book.touched.items():
+        for key, reservation in self._book.touched.items():
             expected = _CLOSED_BY.get(reservation.ended or "")
+            about = f"the reservation of {key.operation.hex()}, epoch {key.epoch}"
             if reservation.closed != expected:
                 self._cursor.index = 0
                 ended, closed = reservation.ended or "going on", reservation.closed or "open"
-                about = f"the reservation of {operation.hex()}, epoch {epoch}"
                 self._found(f"Expected {about} {expected or 'open'} ({ended}), but it is {closed}")
+            if reservation.lapsed and not (reservation.ended or reservation.is_uncertain):
+                self._cursor.index = 0
+                self._found(f"Expected {about} returned or unknown, since its lease has ended")
         self._book.touched.clear()
 
     def _returned(self, event: Any) -> None:
-        if (event.operation, event.epoch) not in self._book.open:
+        if key_of(event) not in self._book.open:
             name = type(event).__name__
             self._found(f"Expected an open reservation before {name}, epoch {event.epoch}")
 
     def _settled(self, event: e.ReservationSettled) -> None:
         self._returned(event)
-        reservation = self._book.open.get((event.operation, event.epoch))
+        reservation = self._book.open.get(key_of(event))
         if reservation is None:
             return
         grant = reservation.grant
@@ -63,6 +72,20 @@ class Settlements:
         self._equal("cost reserved", event.cost_reserved_ns, grant.cost_ns)
         actual = grant.tokens if event.tokens_actual is None else event.tokens_actual
         self._equal("overdraft", event.overdraft_tokens, max(0, actual - grant.tokens))
+
+    def _forfeited(self, event: e.ReservationForfeited) -> None:
+        self._returned(event)
+        reservation = self._book.open.get(key_of(event))
+        if reservation is not None:
+            self._equal("tokens reserved", event.tokens_reserved, reservation.grant.tokens)
+            self._equal("cost", event.cost_ns, reservation.grant.cost_ns)
+
+    def _corrected(self, event: e.UsageCorrected) -> None:
+        operation = self._book.operations.get(event.operation)
+        if operation is None or operation.charged_epoch != event.epoch:
+            self._found(f"Expected a correction of the newest charge, not of epoch {event.epoch}")
+        else:
+            self._equal("tokens before", event.tokens_before, operation.charged)
 
     def _equal(self, what: str, said: Any, expected: Any) -> None:
         if said != expected:

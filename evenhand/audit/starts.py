@@ -1,8 +1,10 @@
 """No call without an accepted start, and each accepted start is asked for and allowed (R43, R62).
 
 A start is accepted for a live grant, before claim-by and deadline, at the request of the member
-and member epoch that the grant names; at most once for an (operation, incarnation, attempt). A
-send report may only move the latest arrival earlier, and not before the call can have been sent.
+and member epoch that the grant names; at most once for an (operation, incarnation, attempt), and
+the first of an operation uses up its entitlement (R57). A send report may only move the latest
+arrival earlier, and not before the call can have been sent. A result is that of the newest attempt
+(R69).
 """
 
 from collections.abc import Callable
@@ -12,9 +14,10 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.units import Millis
 
-from .book import Book, Reservation
+from .book import Book
 from .config import Config
 from .cursor import Cursor
+from .records import Reservation, attempt_of, key_of
 
 CHECK = "starts"
 
@@ -37,6 +40,7 @@ class Starts:
         }
 
     def _claimed(self, event: e.LeaseClaimed) -> None:
+        self._caused_by(event, i.StartRequested, i.ClaimRequested)
         reservation = self._granted(event)
         if reservation is not None and reservation.claimed:
             self._found("Expected one lease for a grant, but this is a second")
@@ -48,6 +52,7 @@ class Starts:
         operation = self._book.operations.get(event.operation)
         if operation is not None and event.attempt <= operation.started_attempt:
             self._found(f"Expected one accepted start for attempt {event.attempt}, not a second")
+        self._commits(event)
         reservation = self._granted(event)
         if reservation is None:
             return
@@ -62,6 +67,15 @@ class Starts:
         latest = self._cursor.time_ms + grant.send_within_ms + self._transit_ms(reservation)
         if event.latest_arrival_ms < latest:
             self._found(f"Expected a latest arrival of {latest}, not {event.latest_arrival_ms}")
+
+    def _commits(self, event: e.StartAccepted) -> None:
+        operation = self._book.operations.get(event.operation)
+        reservation = self._book.open.get(key_of(event))
+        if operation is None or reservation is None or reservation.lease_ms is None:
+            return  # a journal from before leases does not tell
+        if event.commits_entitlement is operation.committed:
+            times = "first" if event.commits_entitlement else "a later"
+            self._found(f"Expected one start to use up the entitlement, but this is {times} one")
 
     def _observed(self, event: e.SendObserved) -> None:
         reservation = self._in_use(event)
@@ -81,24 +95,25 @@ class Starts:
         word = self._caused_by(event, i.ResultReported)
         if isinstance(word, i.ResultReported) and word.outcome != event.outcome:
             self._found(f"Expected the outcome {word.outcome} as reported, not {event.outcome}")
+        if self._book.newest(event) is None:
+            self._found(f"Expected a result of the newest attempt, not of epoch {event.epoch}")
         self._in_use(event)
 
     def _granted(self, event: Any) -> Reservation | None:
-        """The open reservation of the grant that the event names, by holder and epoch."""
-        reservation = self._book.open.get((event.operation, event.epoch))
+        """The attempt that the event names, by holder and epoch, which must not be over."""
+        reservation = self._book.find(event)
         name = type(event).__name__
-        if reservation is None or reservation.ended is not None:
+        over = reservation is not None and reservation.ended and not reservation.is_uncertain
+        if reservation is None or over:
             self._found(f"Expected a live grant for {name}, epoch {event.epoch}")
             return None
-        grant = reservation.grant
-        named = (event.incarnation, event.attempt, event.member, event.member_epoch)
-        granted = (grant.incarnation, grant.attempt, grant.member, grant.member_epoch)
+        named, granted = attempt_of(event), attempt_of(reservation.grant)
         if named != granted:
             self._found(f"Expected {name} of {granted}, as granted, but it is of {named}")
         return reservation
 
     def _in_use(self, event: Any) -> Reservation | None:
-        """The open reservation with an accepted start that the event names."""
+        """The attempt with an accepted start that the event names."""
         reservation = self._granted(event)
         if reservation is not None and reservation.accepted_ms is None:
             self._found(f"Expected an accepted start before {type(event).__name__}")
@@ -113,16 +128,15 @@ class Starts:
             if now_ms >= bound:
                 self._found(f"Expected it before {name} {bound}, but it is {now_ms}")
 
-    def _caused_by(self, event: Any, kind: type) -> Any:
-        """The input behind the event, which must be of the kind and name the same attempt."""
+    def _caused_by(self, event: Any, *kinds: type) -> Any:
+        """The input behind the event, which must be of a kind and name the same attempt."""
         asked = self._cursor.asked
         if asked is not None and asked.gone:
             return None
         word: Any = asked.word if asked else None
-        if not isinstance(word, kind) or _attempt(word) != _attempt(event):
-            self._found(
-                f"Expected {type(event).__name__} to follow a {kind.__name__} of its holder"
-            )
+        if not isinstance(word, kinds) or attempt_of(word) != attempt_of(event):
+            asked_for = " or ".join(kind.__name__ for kind in kinds)
+            self._found(f"Expected {type(event).__name__} to follow a {asked_for} of its holder")
         return word
 
     def _transit_ms(self, reservation: Reservation) -> Millis:
@@ -131,15 +145,3 @@ class Starts:
 
     def _found(self, detail: str) -> None:
         self._cursor.found(CHECK, detail)
-
-
-def _attempt(word: Any) -> tuple[Any, ...]:
-    return (
-        word.tenant,
-        word.operation,
-        word.incarnation,
-        word.attempt,
-        word.epoch,
-        word.member,
-        word.member_epoch,
-    )

@@ -23,6 +23,8 @@ from tests.support.words import e, i
 
 BEGIN_MS = 1_000_000
 
+LEASE_MS = 60_000
+
 INTENT = ("user", "pool", "domain", "lane", "effect", "prompt_tokens", "output_tokens_max")
 """What an admission repeats of the submission, and a grant of the admission."""
 
@@ -218,9 +220,17 @@ class History:
         self.starts[operation] = self.starts.get(operation, 0) + 1
         latest_ms = self.now_ms + 1 + 100 + 5
         made = e.StartAccepted(
-            **self.named(operation), send_within_ms=100, latest_arrival_ms=latest_ms
+            **self.named(operation),
+            send_within_ms=100,
+            latest_arrival_ms=latest_ms,
+            commits_entitlement=self.starts[operation] == 1,
         )
-        return [e.LeaseClaimed(**self.named(operation)), replace(made, **changes)]
+        return [self.claiming(operation), replace(made, **changes)]
+
+    def claiming(self, operation: OperationId, **changes: Any) -> Any:
+        """The event that gives its member a lease of a minute."""
+        made = e.LeaseClaimed(**self.named(operation), expires_ms=self.now_ms + 1 + LEASE_MS)
+        return replace(made, **changes)
 
     def start(self, operation: OperationId, **changes: Any) -> int:
         """Asked for by the holder, and accepted."""

@@ -27,7 +27,8 @@ class RecordedCore(c.Core):
         super().__post_init__()
 
     def run(self, *asked: Any, after_ms: int = 0, timers: bool = True) -> list[Any]:
-        """One entry; its events. `after_ms` moves time first."""
+        """One entry; its events. `after_ms` moves time first; no silence is longer."""
+        silence_ms, self.silence_ms = min(self.silence_ms, after_ms), 0
         self.now_ms += after_ms
         self.height += 1
         taken = []
@@ -36,7 +37,9 @@ class RecordedCore(c.Core):
             taken.append(Taken(Source(run.topic, run.partition, run.first), word))
         made = c.Made(self.height, self.epoch, self.now_ms, inputs=runs_of(taken))
         self.state.begin(made)  # type: ignore[arg-type]
-        decided = step(self.state, taken, timers=timers)
+        decided = step(
+            self.state, taken, timers=timers, silence_ms=Millis(min(silence_ms, after_ms))
+        )
         self._keep(made, decided)
         return [one.event for one in decided]
 
