@@ -4,10 +4,10 @@ import pytest
 
 from evenhand.audit.auditor import audit
 from schemas.events import GrantIssued
-from tests.properties.test_histories import Walk
 from tests.support import core as c
 from tests.support.logs import CELL, partition_of
 from tests.support.recorded import RecordedCore
+from tests.support.walk import Walk
 
 
 @pytest.mark.parametrize("seed", range(40))

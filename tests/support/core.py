@@ -80,6 +80,8 @@ class Core:
     height: int = 0
     epoch: int = 1
     now_ms: int = 1_000_000
+    silence_ms: int = 0
+    """How long the scheduler will have been silent before the next entry."""
     entries: list[tuple[Made, list[Decided]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -93,10 +95,9 @@ class Core:
                 evolve(self.state, one.event)
             self._keep(made, decided)
 
-    def run(
-        self, *asked: i.Input, after_ms: int = 0, timers: bool = True, silence_ms: int = 0
-    ) -> list[e.Event]:
+    def run(self, *asked: i.Input, after_ms: int = 0, timers: bool = True) -> list[e.Event]:
         """One entry; its events. `after_ms` moves time first."""
+        silence_ms, self.silence_ms = self.silence_ms, 0
         self.now_ms += after_ms
         self.height += 1
         made = Made(self.height, self.epoch, self.now_ms)
@@ -116,8 +117,11 @@ class Core:
             events += self.run()
         return events
 
-    def take_over(self, *, step_ms: int | None = None, reopen: bool = True) -> None:
+    def take_over(
+        self, *, step_ms: int | None = None, silence_ms: int = 0, reopen: bool = True
+    ) -> None:
         """A new owner, with memory made from the rows alone."""
+        self.silence_ms = silence_ms
         if reopen:
             self.state = open_state(self.rows)
         self.height += 1

@@ -97,16 +97,15 @@ class Walk:
     def entry(self) -> None:
         """Time passes or not, and some of everything is asked; sometimes another owner does it."""
         chance = self.chance
-        silence_ms = 0
         if chance.random() < 0.03:
-            self.cell.take_over(step_ms=chance.choice([None, None, 5_000]))
-            silence_ms = chance.choice([0, 1_200])
+            step_ms, silence_ms = chance.choice([None, None, 5_000]), chance.choice([0, 1_200])
+            self.cell.take_over(step_ms=step_ms, silence_ms=silence_ms)
         asked = [self.ask() for _ in range(chance.choice([0, 1, 1, 2, 5]))]
         if asked and chance.random() < 0.1:
             asked.append(asked[0])
         after_ms = chance.choice([0, 1, 10, 100, 400, 3_000 if chance.random() < 0.1 else 0])
         timers = chance.random() < 0.9
-        self.keep(self.cell.run(*asked, after_ms=after_ms, timers=timers, silence_ms=silence_ms))
+        self.keep(self.cell.run(*asked, after_ms=after_ms, timers=timers))
 
     def ask(self) -> i.Input:
         """Any input."""

@@ -16,10 +16,10 @@ from projections.replay import InputRecord, Verification, verify
 from schemas.codec import decode_as, encode
 from schemas.entry import Entry, InputRun
 from schemas.topics import INPUT_TOPICS, Topic
-from tests.properties.test_histories import Walk
 from tests.support import core as c
 from tests.support.logs import CELL, Logs
 from tests.support.recorded import RecordedCore
+from tests.support.walk import Walk
 
 
 class Entries:
