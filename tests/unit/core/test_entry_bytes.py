@@ -95,7 +95,7 @@ def busy() -> tuple[c.Core, list[e.GrantIssued]]:
         s.bounds(member_ttl_ms=TTL_MS, early_cancel_ms=100 * TTL_MS, **LARGEST),
         c.domain(slots, name=D, **patient),
         c.domain(c.dimension("slots", 0), name=E, **patient),
-        c.pool(P, domains=(D, E), places_max=PLACES_MAX),
+        c.pool(P, domains=(D, E), places_max=PLACES_MAX, lease_ms=100 * TTL_MS),
         c.pool(IDLE, domains=(D,)),
     )
     joined(core, LOST)

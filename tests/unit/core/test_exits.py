@@ -109,10 +109,9 @@ def test_a_time_step_moves_every_live_exit_by_itself():
 
 def test_a_cell_is_woken_at_the_next_exit_while_work_waits_and_not_otherwise():
     cell = s.cell(c.dimension("requests", 1, window_ms=1_000))
-    timers_only = cell.state.next_due_ms
     grant = s.started(cell, c.submitted("a", "1"))
     exit_at = cell.now_ms + exit_after_start(cell)
-    assert cell.state.next_due_ms == timers_only
+    assert cell.state.next_due_ms == cell.now_ms + 60_000  # the end of its lease
     cell.run(c.submitted("a", "2"))
     assert cell.state.next_due_ms == exit_at
     assert s.granted(cell, after_ms=exit_at - cell.now_ms)

@@ -36,6 +36,9 @@ OTHER_VALUES = {
     "payload_ref": "r",
     "content_sha256": "f",
     "domain": "e",
+    "turns_max": 3,
+    "tools": ("search",),
+    "parent": b"\x01" * 16,
 }
 
 

@@ -28,7 +28,7 @@ def test_a_known_outcome_closes_operation_and_reservation_in_one_entry(outcome, 
     assert cell.state.attempts == {}
 
 
-@pytest.mark.parametrize("outcome", ["", "Success", "throttled", "x" * 60_000])
+@pytest.mark.parametrize("outcome", ["", "Success", "timeout", "x" * 60_000])
 def test_an_outcome_of_no_known_class_is_quarantined_and_keeps_the_slot(outcome):
     cell = s.cell()
     grant = s.started(cell, c.submitted("a", "1"))
@@ -49,7 +49,7 @@ def test_a_result_at_or_after_the_deadline_is_recorded_and_flagged(after_ms, lat
 def test_a_deadline_does_not_end_started_work():
     cell = s.cell()
     s.started(cell, c.submitted("a", "1", start_within_ms=10_000))
-    assert cell.run(after_ms=100_000) == []
+    assert cell.run(after_ms=59_999) == []  # its lease lasts for a minute
 
 
 STALE = [
@@ -80,7 +80,7 @@ def test_a_result_without_an_accepted_start_settles_nothing():
     cell = s.cell()
     grant = s.granted(cell, c.submitted("a", "1"))
     (evidence,) = cell.run(c.result(grant))
-    assert evidence.code == Code.START_REFUSED
+    assert evidence.code == Code.NOT_STARTED
     s.one(e.StartAccepted, cell.run(c.start(grant)))
 
 
@@ -192,15 +192,8 @@ def test_work_is_given_up_after_so_many_starts_that_led_to_no_call():
     for _ in range(NOT_SENT_MAX - 1):
         grant = s.granted(cell, c.result(grant, "not_sent"))
         cell.run(c.start(grant))
-    assert s.one(e.OperationExpired, cell.run(c.result(grant, "not_sent"))).reason == "not_sent"
+    assert s.one(e.OperationExpired, cell.run(c.result(grant, "not_sent"))).reason == Code.NOT_SENT_EXHAUSTED
     assert grant.attempt == NOT_SENT_MAX
-
-
-def test_the_slot_stays_whatever_time_passes_without_a_result():
-    cell = s.cell()
-    s.started(cell, c.submitted("a", "1"))
-    cell.run(after_ms=10**9)
-    assert s.used(cell, "slots") == 1
 
 
 @pytest.mark.parametrize(("output", "charged"), [(99, None), (100, None), (101, 101)])

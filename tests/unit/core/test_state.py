@@ -139,6 +139,8 @@ def test_a_broken_invariant_is_told_as_a_sentence():
     state.pools.members["m"].places = 0
     waiting = c.id_of(c.submitted("a", "2"))
     state.timers.unset(state.operation(waiting).deadline_ms, Kind.DEADLINE, waiting)
+    for timer in [one for one in timers(state) if one.kind is Kind.LEASE]:
+        state.timers.unset(*timer)
     cell.rows.write(state.drain())
     found = "\n".join(invariants.broken(state))
     for part in (
@@ -147,11 +149,39 @@ def test_a_broken_invariant_is_told_as_a_sentence():
         "to wait in d",
         "of a to wait",
         "to wait, but",
-        "a timer for",
+        "a timer of",
+        "the lease of",
+        "lives to be looked at",
     ):
         assert part in found
+    (attempt,) = state.attempts.values()
+    attempt.epoch += 1
+    assert "to be the newest" in "\n".join(invariants.broken(state))
     state.attempts.clear()
-    assert "a live attempt" in "\n".join(invariants.broken(state))
+    assert "an attempt of" in "\n".join(invariants.broken(state))
+
+
+def test_a_hold_that_nothing_ends_is_told_as_a_broken_invariant():
+    cell = s.cell()
+    grant = s.started(cell, c.submitted("a", "1"))
+    cell.run(c.result(grant, "unknown"))
+    assert list(invariants.broken(cell.state)) == []
+    state = cell.state
+    (attempt,) = state.attempts.values()
+    state.holds.keep(grant.operation, attempt)
+    state.holds.unwatch(grant.operation, attempt)
+    state.pools.occupy("m", "e1", grant.operation)
+    cell.rows.write(state.drain())
+    found = "\n".join(invariants.broken(state))
+    for part in ("to count in", "to have a place exactly", "to be held once", "the hold of"):
+        assert part in found
+    attempt.uncertain.closed = True
+    assert "an open hold of" in "\n".join(invariants.broken(state))
+
+
+def timers(state):
+    rows = [key for key, _ in state.rows.load(Table.TIMER)]
+    return [Timer(int.from_bytes(key[:8], "big"), Kind(key[8]), key[9:]) for key in rows]
 
 
 def test_an_idle_budget_is_told_as_a_broken_invariant():
