@@ -14,7 +14,7 @@ from .auth import Keys
 from .document import document
 from .door import Door, Waits
 from .ports import Sender, Views
-from .routes import budgets, health, members, operations, tenants
+from .routes import attempts, budgets, health, members, operations, pools, tenants
 
 
 class _Positioned:
@@ -44,7 +44,7 @@ def create_app(views: Views, sender: Sender, keys: Keys, waits: Waits | None = N
         redoc_url=None,
     )
     app.state.door = Door(views, sender, keys, waits or Waits())
-    for module in (operations, tenants, budgets, members):
+    for module in (operations, tenants, budgets, members, pools, attempts):
         app.include_router(module.router, prefix="/v1")
     app.include_router(health.router)
     app.add_middleware(_Positioned, views=views)

@@ -30,6 +30,8 @@ class Waits:
     """For the admission decision, when the client names no time of its own."""
     at_least_ms: int = 2_000
     """Until the views reflect what the client has seen or written."""
+    decided_ms: int = 2_000
+    """For what the owner decides on a member's word, when the client does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def allow(*roles: Role) -> Callable[[Principal], Awaitable[Principal]]:
 READERS = (Role.TENANT, Role.OPERATOR, Role.AUDITOR)
 AReader = Annotated[Principal, Depends(allow(*READERS))]
 ASubmitter = Annotated[Principal, Depends(allow(Role.TENANT))]
+AMember = Annotated[Principal, Depends(allow(Role.WORKER, Role.TENANT))]
+"""Whose processes may be members: of pools, or of pool `self`."""
 ACanceller = Annotated[Principal, Depends(allow(Role.TENANT, Role.OPERATOR))]
 
 

@@ -1,10 +1,14 @@
 """What the door needs: somewhere to send inputs to, and views to ask."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from projections.deliveries import Delivered, Told
 from projections.queries import Queries
 from projections.reflected import Progress, TakenInput, Wanted
+from schemas.ids import MemberId
 from schemas.inputs import Input
+from schemas.journal import Position
 from schemas.topics import INPUT_TOPICS, Topic
 
 
@@ -49,6 +53,18 @@ class Views(Protocol):
 
     async def reach(self, wanted: Wanted, wait_ms: int) -> bool:
         """Whether a position or an input is reflected, at once or within `wait_ms`."""
+        ...
+
+    def answers(self, taken: TakenInput) -> Sequence[Told] | None:
+        """What an input caused, in order; None if that is not known (any more)."""
+        ...
+
+    async def deliveries(self, member: MemberId, after: Position | None, wait_ms: int) -> Delivered:
+        """What a member over HTTP has not heard, at once or within `wait_ms`.
+
+        Raises:
+            DeliveriesGone: the answer would have a gap.
+        """
         ...
 
     def progress(self) -> Progress:

@@ -53,6 +53,10 @@ def _word(asker: Principal, key: str, body: b.Submit) -> OperationSubmitted:
         start_within_ms=None if body.start_within_ms is None else Millis(body.start_within_ms),
         deadline_ms=None if body.deadline_ms is None else Millis(body.deadline_ms),
         member=None if body.member is None else MemberId(body.member),
+        runtime_ms=None if body.runtime_ms is None else Millis(body.runtime_ms),
+        turns_max=body.turns_max,
+        tools=body.tools,
+        parent=None if body.parent is None else OperationId(bytes.fromhex(body.parent)),
     )
 
 

@@ -1,7 +1,7 @@
 """What the HTTP interface takes and gives, as API and SDK both read it."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -58,7 +58,7 @@ class Submit(Request):
     """A started attempt is asked to end then; without one the tenant's maximum holds."""
     turns_max: Count | None = None
     """Makes it a run: a tool loop of at most so many turns, each a child operation."""
-    tools: tuple[Name, ...] = ()
+    tools: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     """Tools that a run may use."""
     parent: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     """The run that this turn belongs to."""
