@@ -1,5 +1,6 @@
 """What users import: clients that submit work, workers that run it, and the errors of both."""
 
+from evenhand._http_link import Http
 from evenhand._outcome import Outcome, Result
 from evenhand._retry_after import retry_after_s
 from evenhand._transport import Kafka, LinkLost
@@ -21,6 +22,7 @@ __all__ = [
     "Confidence",
     "EvenhandError",
     "Found",
+    "Http",
     "Kafka",
     "LinkLost",
     "NotSent",

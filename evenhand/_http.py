@@ -129,14 +129,16 @@ def again(within_s: float, error: Exception) -> bool | float:
 
 
 @contextmanager
-def _reached() -> Iterator[None]:
+def reached() -> Iterator[None]:
+    """Inside, no answer is Unreachable."""
     try:
         yield
     except httpx.TransportError as error:
         raise Unreachable(f"Expected an answer, but {type(error).__name__}: {error}") from error
 
 
-def _connection(url: str | None, api_key: str | None) -> dict[str, Any]:
+def connection(url: str | None, api_key: str | None) -> dict[str, Any]:
+    """What a client of httpx is made of; None means the environment's value."""
     key = api_key or environ.get("EVENHAND_API_KEY")
     return {
         "base_url": url or environ.get("EVENHAND_API_URL", DEFAULT_URL),
@@ -158,14 +160,14 @@ class HttpTransport:
 
     def __init__(self, url: str | None, api_key: str | None, *, retry_s: float) -> None:
         """Connects when first used; None means the environment's value."""
-        self._client = httpx.Client(**_connection(url, api_key))
+        self._client = httpx.Client(**connection(url, api_key))
         self.retry_s = retry_s
         """How long a request is sent again."""
 
     def ask(self, request: Request, kind: type[M], *, retry_s: float | None = None) -> M:
         """Send until answered, at most `retry_s`; raises the last trouble."""
         for attempt in _retrying(self.retry_s if retry_s is None else retry_s):
-            with attempt, _reached():
+            with attempt, reached():
                 return read(self._client.request(**request.arguments()), kind)
         raise AssertionError("Expected an answer or an exception")
 
@@ -196,7 +198,7 @@ class AsyncHttpTransport:
 
     def __init__(self, url: str | None, api_key: str | None, *, retry_s: float) -> None:
         """Connects when first used; None means the environment's value."""
-        self._client = httpx.AsyncClient(**_connection(url, api_key))
+        self._client = httpx.AsyncClient(**connection(url, api_key))
         self.retry_s = retry_s
         """How long a request is sent again."""
 
@@ -204,7 +206,7 @@ class AsyncHttpTransport:
         """Send until answered, at most `retry_s`; raises the last trouble."""
         attempts: AsyncIterator[Any] = _retrying(self.retry_s if retry_s is None else retry_s)
         async for attempt in attempts:
-            with attempt, _reached():
+            with attempt, reached():
                 return read(await self._client.request(**request.arguments()), kind)
         raise AssertionError("Expected an answer or an exception")
 

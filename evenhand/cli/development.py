@@ -57,6 +57,7 @@ class Development:
         keys = home / "keys.jsonl"
         self.tenant_key = add_key(keys, role=Role.TENANT, tenant=TENANT, user=USER)
         self.operator_key = add_key(keys, role=Role.OPERATOR)
+        self.worker_key = add_key(keys, role=Role.WORKER)
 
     @property
     def api_url(self) -> str:
@@ -97,6 +98,7 @@ class Development:
         yield f"export EVENHAND_API_URL={self.api_url}"
         yield f"export EVENHAND_API_KEY={self.tenant_key}"
         yield f"# operator: export EVENHAND_API_KEY={self.operator_key}"
+        yield f"# worker: export EVENHAND_API_KEY={self.worker_key}"
 
     @property
     def _env(self) -> dict[str, str]:

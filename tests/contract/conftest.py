@@ -1,4 +1,8 @@
-"""A twin of the SDK at every kind of cell: the shipped double, over HTTP, straight to Kafka."""
+"""A twin of the SDK at every kind of cell.
+
+The shipped double; requests over HTTP and members on the topics; both on the topics; both over
+HTTP, without any access to the topics.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from evenhand import Http
 from evenhand.cli.development import TENANT, USER, Development
 from evenhand.dev.broker import Broker
 from evenhand.dev.processes import Processes
@@ -33,7 +38,7 @@ def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield development
 
 
-@pytest.fixture(params=["fake", "http", "kafka"])
+@pytest.fixture(params=["fake", "http", "kafka", "door"])
 def cell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -49,7 +54,9 @@ def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
     else:
         real: Development = request.getfixturevalue("development")
         door = {"url": real.api_url, "api_key": real.tenant_key}
-        straight = {**door, "kafka": real.kafka, **WHO}
-        desk = Desk(twin(door if cell == "http" else straight, straight), real.kafka)
+        own = Http(real.api_url, real.tenant_key) if cell == "door" else real.kafka
+        links = Http(real.api_url, real.worker_key) if cell == "door" else real.kafka
+        straight = {**door, "kafka": own, **WHO}
+        desk = Desk(twin(straight if cell == "kafka" else door, straight), links)
     yield desk
     desk.clear()
