@@ -6,6 +6,8 @@ from typing import Any
 from schemas import events as e
 from schemas import inputs as i
 from schemas.ids import MemberId, PoolId, TenantId
+from streams.core import invariants
+from streams.core.opening import open_state
 from tests.support import core as c
 
 FOREVER_MS = 10**11
@@ -23,13 +25,17 @@ def cell(
     places: int = 100,
     tenants: Sequence[i.ConfigProposed] = (),
     cell_bounds: dict[str, Any] | None = None,
+    lease_ms: int = 60_000,
     **domain: Any,
 ) -> c.Core:
     """Domain d with these dimensions, pool p, and member m with its places free."""
     made = c.Core()
     wanted = dimensions or (c.dimension("slots", 100),)
     events = made.run(
-        bounds(**(cell_bounds or {})), c.domain(*wanted, **domain), c.pool(), *tenants
+        bounds(**(cell_bounds or {})),
+        c.domain(*wanted, **domain),
+        c.pool(lease_ms=lease_ms),
+        *tenants,
     )
     assert not c.only(e.ConfigRefused, events), events
     made.run(c.join(places=places), c.heartbeat())
@@ -82,3 +88,24 @@ def standing(cell: c.Core, member: str = "m") -> str | None:
 def slots(cell: c.Core, pool: str = "p", tenant: str | None = None) -> int:
     """Member slots taken in the pool."""
     return cell.state.pools.taken(PoolId(pool), None if tenant is None else TenantId(tenant))
+
+
+def phase(cell: c.Core, grant: e.GrantIssued) -> str:
+    """Where the operation of the grant is in its life."""
+    row = cell.state.operation(grant.operation)
+    assert row is not None
+    return str(row.phase)
+
+
+def unknown(cell: c.Core, *asked: i.Input) -> e.GrantIssued:
+    """The only grant of one entry, started, and then its member does not know how it ended."""
+    grant = started(cell, *asked)
+    one(e.OutcomeMarkedUnknown, cell.run(c.result(grant, "unknown")))
+    return grant
+
+
+def same_as_followed(cell: c.Core) -> bool:
+    """Whether memory made from the rows alone has the same rows, and every invariant holds."""
+    assert list(invariants.broken(cell.state)) == []
+    assert list(invariants.broken(open_state(cell.rows))) == []
+    return cell.follower().digest() == cell.rows.digest()

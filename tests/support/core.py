@@ -130,6 +130,15 @@ class Core:
         self.state.begin(made)
         self._keep(made, [])
 
+    def fold(self, *events: e.Event) -> None:
+        """An entry of another scheduler: its events, and no decision of ours."""
+        self.height += 1
+        made = Made(self.height, self.epoch, self.now_ms)
+        self.state.begin(made)
+        for event in events:
+            evolve(self.state, event)
+        self._keep(made, [Decided(0, event) for event in events])
+
     def follower(self) -> "MemoryRows":
         """The rows that a pure fold of the same entries gives."""
         rows = MemoryRows()
