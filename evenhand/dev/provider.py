@@ -2,7 +2,8 @@
 
 It reads prompts from the traces by their reference, so that no caller can lie about their size,
 counts prompt and output ceiling when a call arrives, and takes as long as the answer would. A call
-above a limit is refused with 429 and stays in the record, since a provider counts what arrives.
+above a limit is refused with 429 for one window and stays in the record, since a provider counts
+what arrives.
 
 It misbehaves where the reference asks for it: `code/7?after_ms=500` takes longer, `code/7?silent`
 is executed and never answered, `code/7?reset` is executed while its connection is cut. What became
@@ -28,7 +29,8 @@ from evenhand.dev.play import Prompt, prompts
 
 Answer = tuple[int, Mapping[str, Any]]
 
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 429: "Too Many Requests"}
+_OVER = 429
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", _OVER: "Too Many Requests"}
 _BODY_BYTES_MAX = 65_536
 """A call names its prompt; nothing longer is sensible."""
 _HUNG_UP: Answer = (0, {})
@@ -103,7 +105,7 @@ class Provider:
         self._record.write(json.dumps(line) + "\n")
         if over:
             self._judge.leave()
-            return 429, {"error": f"Over the limit of {', '.join(over)}"}
+            return _OVER, {"error": f"Over the limit of {', '.join(over)}"}
         usage = {
             "prompt_tokens": prompt.prompt_tokens,
             "output_tokens": min(prompt.generated_tokens, ceiling),
@@ -141,9 +143,12 @@ class Provider:
                     await reader.read()
                     return
                 content = json.dumps(body).encode()
+                wait = (
+                    f"retry-after-ms: {self._judge.limits.window_ms}\r\n" if status == _OVER else ""
+                )
                 head = (
-                    f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
-                    f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
+                    f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/json\r\n"
+                    f"{wait}content-length: {len(content)}\r\n\r\n"
                 )
                 writer.write(head.encode() + content)
                 await writer.drain()
