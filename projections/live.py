@@ -14,6 +14,7 @@ from .deliveries import Delivered, Deliveries, Told
 from .follower import Accepted, Follower
 from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
+from .recall import recalled
 from .reflected import Progress, TakenInput, Wanted
 
 _log = logging.getLogger(__name__)
@@ -42,13 +43,24 @@ class LiveViews:
             heard=self._hear,
         )
         self._answers = Answers(cell)
-        self._deliveries = Deliveries(cell, self._follower.reflected.position)
+        self._deliveries = self._recall()
         self._arrivals.advance(self._follower.reflected)
         self._end: int | None = None
         self._failure: str | None = None
         self._moved = monotonic()
         self._stop = Event()
         self._thread = Thread(target=self._run, name="follower", daemon=True)
+
+    def _recall(self) -> Deliveries:
+        mark, reflected = self._store.mark(), self._follower.reflected
+        known = [] if mark is None else recalled(self._entries, mark.head)
+        self._entries.begin(reflected.next_offset)
+        if not known:
+            return Deliveries(self._cell, reflected.position)
+        offset, entry = known[0]
+        deliveries = Deliveries(self._cell, Position(self._cell, entry.generation, offset, -1))
+        deliveries.hear(known)
+        return deliveries
 
     def start(self) -> None:
         """Begin to follow; returns at once."""

@@ -145,7 +145,7 @@ async def read_deliveries(
     wait_ms: WaitMs,
     after: Annotated[str | None, Query(description="`next` of the last answer.")] = None,
     last_event_id: Annotated[str | None, Header(description="As `after`.")] = None,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Any:
     """What the member must know, each event once, in order: a long poll, or server-sent events.
 
