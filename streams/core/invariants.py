@@ -54,7 +54,7 @@ def _places(state: State) -> Iterator[str]:
     for operation, attempt in state.attempts.items():
         if attempt.member == NOBODY:
             continue
-        held = state.pools.held_by(attempt.member, attempt.member_epoch)
+        held = state.pools.held(attempt.member, attempt.member_epoch)
         if (operation in held) != (attempt.uncertain is None):
             yield f"Expected {operation.hex()} to have a place exactly while its call may be live"
 
