@@ -8,6 +8,7 @@ Leases run in *lease time*: entry time less all time steps and all silences of t
 that an outage of ours turns no running work unknown.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from schemas.codes import Code
@@ -24,8 +25,9 @@ from schemas.events import (
     LeasesReviewed,
     RenewRefused,
     ReservationExpired,
+    RetryScheduled,
 )
-from schemas.ids import MemberEpoch, MemberId, OperationId
+from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
 from schemas.inputs import ClaimRequested, HeartbeatReported, LeaseName, StartRequested
 from schemas.phase import Phase
 from schemas.units import Millis
@@ -126,7 +128,7 @@ def _renew(state: State, asked: HeartbeatReported) -> Sequence[Event]:
 def _has_just_ended(state: State, one: LeaseName) -> bool:
     """Its result was recorded while the heartbeat was on its way: nothing to let go of."""
     row = state.operation(one.operation)
-    return row is not None and row.result_epoch == one.epoch
+    return row is not None and row.result_epoch == one.epoch and bool(row.result_digest)
 
 
 def due(state: State, key: bytes) -> Sequence[Event]:
@@ -146,19 +148,26 @@ def due(state: State, key: bytes) -> Sequence[Event]:
             events.append(CancelSignalled(**named, cause=RUNTIME_LIMIT))
         if len(ended) + len(events) == LEASES_ENDED_MAX:
             break
+    spent: Counter[tuple[DomainId, TenantId]] = Counter()
     for operation, attempt in ended:
-        events += _ended(state, operation, attempt)
+        budget = attempt.domain, attempt.tenant
+        follows = _ended(state, operation, attempt, spent=spent[budget])
+        spent[budget] += isinstance(follows[-1], RetryScheduled)
+        events += follows
     if ended:
         last = ended[-1][1]
         events += membership.after_end(state, last, [operation for operation, _ in ended])
     return events or [LeasesReviewed(member=member, member_epoch=member_epoch)]
 
 
-def _ended(state: State, operation: OperationId, attempt: AttemptRow) -> Sequence[Event]:
+def _ended(
+    state: State, operation: OperationId, attempt: AttemptRow, *, spent: int
+) -> Sequence[Event]:
     name = attempt.named(operation)
     if attempt.accepted_ms is not None:
         expired = LeaseExpired(**name, started=True)
-        return [expired, *unknowns.mark(state, operation, attempt, cause="lease_expired")]
+        marked = unknowns.mark(state, operation, attempt, cause="lease_expired", spent=spent)
+        return [expired, *marked]
     row = state.operation(operation)
     assert row is not None
     return [

@@ -133,11 +133,11 @@ def _of_no_newest(state: State, asked: ResultReported, code: Code) -> Sequence[E
     """A late result of an attempt that is uncertain, or over, or never was."""
     row = state.operation(asked.operation)
     held = state.holds.get(HoldKey(asked.operation, asked.incarnation, asked.epoch))
-    if row is None or held is None or not speaks_for(asked, held):
+    if held is None or not speaks_for(asked, held):
         return _second(state, _evidence(asked, code), _short(state, asked.result_ref))
     if asked.outcome == UNKNOWN:
         return []
-    if row.is_newest(held) and row.phase in (Phase.WAITING, Phase.PARKED):
+    if row is not None and row.is_newest(held) and row.phase in (Phase.WAITING, Phase.PARKED):
         if asked.outcome in ENDS:  # before the next attempt is granted it is still the newest
             return [_reconciled(asked), *_known(state, asked, held)]
         return [_reconciled(asked), *_hold_closed(state, asked, held)]

@@ -56,9 +56,14 @@ def after_failure(state: State, operation: OperationId, row: OperationRow) -> Se
     return [_scheduled(state, operation, row, "retryable")]
 
 
-def after_unknown(state: State, operation: OperationId, row: OperationRow) -> Sequence[Event]:
-    """Work that may be repeated safely is; anything else waits for evidence."""
-    if row.effect not in SAFE or row.cancel_reason is not None or _none_left(state, row):
+def after_unknown(
+    state: State, operation: OperationId, row: OperationRow, *, spent: int
+) -> Sequence[Event]:
+    """Work that may be repeated safely is; anything else waits for evidence.
+
+    `spent` counts the retries of its tenant and domain that the same decision has scheduled before.
+    """
+    if row.effect not in SAFE or row.cancel_reason is not None or _none_left(state, row, spent):
         return []
     return [_scheduled(state, operation, row, "unknown")]
 
@@ -124,12 +129,12 @@ def retry(state: State, asked: RetryRequested) -> Sequence[Event] | Unreadable:
     ]
 
 
-def _none_left(state: State, row: OperationRow) -> Code | None:
+def _none_left(state: State, row: OperationRow, spent: int = 0) -> Code | None:
     """Why another attempt would be one too many, or None; the failing one is not counted yet."""
     config = state.config.domains[row.domain].config
     if row.more.tries + 1 >= config.attempts_max:
         return Code.ATTEMPTS_EXHAUSTED
-    if _credit(state, row) < HUNDRED:
+    if _credit(state, row) < HUNDRED * (1 + spent):
         return Code.RETRY_BUDGET_EXHAUSTED
     if state.now_ms + backoff_ms(config.retry_backoff_ms, row.more.tries) >= row.deadline_ms:
         return Code.DEADLINE_PASSED

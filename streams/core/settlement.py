@@ -120,6 +120,10 @@ def returned(state: State, event: ReservationReleased | ReservationExpired) -> N
     """The reservation ended unused: every window and the counter get it back."""
     attempt = _close(state, event)
     give_back(state.held(attempt), state.clocking)
+    row = state.operation(event.operation)
+    if row is not None and row.is_newest(attempt) and row.result_epoch == event.epoch:
+        row.charged_tokens = Tokens(0)  # recorded as not sent
+        state.put(event.operation, row)
     lane, counter = state.counted(attempt)
     lane.correct(counter, -attempt.cost_ns, weight=attempt.weight, lift=attempt.lift)
     attempt.charges = []
@@ -165,7 +169,7 @@ def _charged(
     row = state.operation(event.operation)
     if row is not None and row.is_newest(attempt):
         row.charged_tokens = charged
-        if isinstance(event, ReservationForfeited) or row.phase is Phase.UNKNOWN:
+        if row.result_epoch != event.epoch:  # no result of it was recorded
             row.result_epoch, row.result_digest = event.epoch, b""
         state.put(event.operation, row)
     return attempt

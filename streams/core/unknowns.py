@@ -66,8 +66,12 @@ def mark(
     *,
     cause: str,
     error: str | None = None,
+    spent: int = 0,
 ) -> Sequence[Event]:
-    """The outcome is unknown from here on; work that may be repeated safely is tried again."""
+    """The outcome is unknown from here on; work that may be repeated safely is tried again.
+
+    `spent` counts the retries of its tenant and domain that the same decision has scheduled before.
+    """
     assert attempt.accepted_ms is not None, "Expected a started attempt"
     row = state.operation(operation)
     assert row is not None
@@ -80,7 +84,7 @@ def mark(
         hold_until_ms=Millis(max(state.now_ms, started_ms + config.unknown_hold_ms)),
         error=error,
     )
-    return [marked, *retries.after_unknown(state, operation, row)]
+    return [marked, *retries.after_unknown(state, operation, row, spent=spent)]
 
 
 def hold_due(state: State, key: bytes) -> Sequence[Event]:

@@ -104,6 +104,6 @@ def corrected(state: State, event: UsageCorrected) -> None:
 
 def _beyond(dimension: DimensionConfig, row: OperationRow, event: UsageCorrected) -> int:
     charged = event.tokens_before
-    if dimension.amount == "reserved":
+    if dimension.amount == "reserved" and charged > 0:  # 0: it may have been released
         charged = max(charged, row.tokens)
     return event.tokens_actual - charged
