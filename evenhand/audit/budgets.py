@@ -138,7 +138,7 @@ class Budgets:
         key = (key_of(event), self._cursor.position)
         for limited in self._of(event.tenant, event.domain):
             charged: int = event.tokens_before
-            if limited.config.amount == "reserved":
+            if limited.config.amount == "reserved" and charged > 0:
                 charged = max(charged, operation.tokens)
             extra = event.tokens_actual - charged
             if limited.config.unit == "tokens" and extra > 0:

@@ -1,7 +1,7 @@
 """How each event changes the book: one method a kind, in the words of the event."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from schemas import events as e
 
@@ -31,12 +31,7 @@ from .records import (
 Closing = (
     e.ReservationSettled | e.ReservationReleased | e.ReservationExpired | e.ReservationForfeited
 )
-CLOSINGS = (
-    e.ReservationSettled,
-    e.ReservationReleased,
-    e.ReservationExpired,
-    e.ReservationForfeited,
-)
+CLOSINGS = get_args(Closing)
 _RECONCILED = {"completed": SUCCEEDED, "failed": FAILED, "not_executed": WAITING}
 UNDECIDED = frozenset({"ended", "abandoned"})
 """Verdicts after which the outcome is as unknown as before."""
@@ -206,8 +201,7 @@ class Folds:
         known, operation = self._book.operations.get(event.operation), self._book.newest(event)
         if known is not None and known.incarnation == event.incarnation:
             known.doubts.discard(event.epoch)
-            if event.source == "usage_report" and event.evidence is not None:
-                known.usage.add(event.evidence)
+            known.usage.add(event.evidence or "")
         state = _RECONCILED.get(event.verdict)
         if operation is None or state is None or event.source == "late_result":
             return
@@ -247,7 +241,7 @@ class Folds:
         operation.doubts.discard(event.epoch)
         operation.tries += event.outcome == "retryable"
         operation.throttles += event.outcome in REFUSED
-        operation.said = said_of(event)
+        operation.said, operation.said_epoch = said_of(event), event.epoch
         unwanted = operation.cancelling and state == FAILED
         self._book.move(event.operation, CANCELLED if unwanted else state)
 
@@ -264,10 +258,13 @@ class Folds:
         self._book.closed[reservation.closed] += 1
         self._book.leave_place(key, reservation)
         operation = self._book.newest(event)
-        if operation is not None and reservation.accepted_ms is not None:
-            operation.charged_epoch, operation.charged = event.epoch, _charge(event)
-            if operation.state == UNKNOWN:
-                self._book.doubtful[key] = reservation
+        if operation is None:
+            return
+        charge = _charge(event)
+        if charge is not None or event.epoch == operation.said_epoch:
+            operation.charged_epoch, operation.charged = event.epoch, charge or 0
+        if operation.state == UNKNOWN:
+            self._book.doubtful[key] = reservation
 
     def corrected(self, event: e.UsageCorrected) -> None:
         """The ledgers follow the figure."""
@@ -287,7 +284,8 @@ _MOVES: dict[type, str] = {
 }
 
 
-def _charge(event: Closing) -> int:
+def _charge(event: Closing) -> int | None:
+    """Tokens charged in the end; None if they were returned."""
     match event:
         case e.ReservationSettled():
             actual = event.tokens_actual
@@ -295,4 +293,4 @@ def _charge(event: Closing) -> int:
         case e.ReservationForfeited():
             return event.tokens_reserved
         case _:
-            return 0
+            return None

@@ -111,6 +111,8 @@ class Operation:
     """Turns that were admitted for it, if it is a run."""
     said: tuple[Any, ...] | None = None
     """The result that was recorded last."""
+    said_epoch: int = 0
+    """Of which attempt."""
     charged_epoch: int = 0
     charged: int = 0
     """Tokens that the attempt of this epoch was charged in the end."""
