@@ -1,12 +1,19 @@
 """From rows of the views to the bodies that users read."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from projections.queries import LevelAnswer, Queries, QueueAnswer
+from projections.capacity import LevelAnswer, QueueAnswer
+from projections.queries import Queries, offered
+from projections.views.doubt import Doubt as DoubtRow
+from projections.views.doubt import Evidence as EvidenceRow
+from projections.views.ledger import Ledger as LedgerRow
+from projections.views.ledger import total
 from projections.views.members import Member as MemberRow
 from projections.views.operation import Operation as OperationRow
 from projections.views.tenant import Tenant as TenantRow
 from schemas import bodies as b
+from schemas import capacity_bodies as c
 from schemas.inputs import TenantConfig
 from schemas.phase import Phase
 
@@ -36,12 +43,21 @@ def operation(asked: Queries, operation_id: bytes, row: OperationRow) -> b.Opera
         payload_bytes=row.payload_bytes if known else None,
         payload_ref=row.payload_ref,
         member=row.holder or row.member,
+        runtime_ms=row.runtime_ms,
+        turns_max=row.turns_max,
+        turns=asked.turns(operation_id, row),
+        tools=row.tools,
+        parent=None if row.parent is None else row.parent.hex(),
         attempt=row.attempt,
+        checkpoint=row.checkpoint or None,
+        checkpoint_ref=row.checkpoint_ref,
         place=asked.place(row),
         admitted_at=_at(row.admitted_ms),
         deadline=_at(row.deadline_ms),
         granted_at=_at(row.granted_ms),
         started_at=_at(row.started_ms),
+        lease_expires_at=_at(asked.lease_expires_ms(operation_id, row)),
+        not_before=_at(row.not_before_ms),
         ended_at=_at(row.ended_ms),
         cancel_requested=row.cancel_requested,
         outcome=row.outcome,
@@ -52,19 +68,43 @@ def operation(asked: Queries, operation_id: bytes, row: OperationRow) -> b.Opera
         error=row.error,
         code=row.code,
         detail=row.detail,
+        unknown=None if row.doubt is None else doubt(row.doubt, row.reconciled),
     )
 
 
-def tenant(name: str, row: TenantRow, config: TenantConfig) -> b.Tenant:
+def doubt(row: DoubtRow, reconciled: EvidenceRow | None) -> b.Doubt:
+    """Why an outcome is or was unknown."""
+    return b.Doubt(
+        cause=row.cause,
+        since=instant(row.since_ms),
+        hold_until=instant(row.hold_until_ms),
+        error=row.error,
+        evidence=[
+            b.Evidence(
+                at=instant(one.at_ms),
+                source=one.source,
+                verdict=one.verdict,
+                confidence=one.confidence,
+                evidence=one.evidence,
+                author=one.author,
+                reason=one.reason,
+            )
+            for one in row.evidence
+        ],
+        reconciled_by=None if reconciled is None else reconciled.source,
+    )
+
+
+def tenant(asked: Queries, name: str, row: TenantRow, config: TenantConfig) -> c.Tenant:
     """One tenant."""
-    rejected = sum(row.refusals.values())
     phases = {phase: row.phases.get(phase, 0) for phase in Phase}
-    return b.Tenant(
+    used = total(asked.ledgers(name).values())
+    return c.Tenant(
         tenant=name,
         weight=config.weight,
-        offered=row.admitted + rejected + row.duplicates + row.conflicts,
+        offered=offered(row),
         admitted=row.admitted,
-        rejected=rejected,
+        rejected=sum(row.refusals.values()),
         duplicates=row.duplicates,
         conflicts=row.conflicts,
         refusals=row.refusals,
@@ -74,24 +114,71 @@ def tenant(name: str, row: TenantRow, config: TenantConfig) -> b.Tenant:
         waiting_bytes_max=config.waiting_bytes_max,
         parked=phases[Phase.PARKED],
         granted=phases[Phase.GRANTED],
+        leased=phases[Phase.LEASED],
         started=phases[Phase.STARTED],
+        unknown=phases[Phase.UNKNOWN],
         succeeded=phases[Phase.SUCCEEDED],
         failed=phases[Phase.FAILED],
         cancelled=phases[Phase.CANCELLED],
         expired=phases[Phase.EXPIRED],
-        grants=row.grants,
-        starts=row.starts,
-        settled=row.settled,
-        tokens_reserved=row.tokens_reserved,
-        tokens_used=row.tokens_used,
-        cost_ns=row.cost_ns,
+        dead=phases[Phase.DEAD],
+        unknown_closed=phases[Phase.UNKNOWN_CLOSED],
+        grants=used.grants,
+        starts=used.starts,
+        operations_started=used.committed,
+        retry_amplification=used.starts / used.committed if used.committed else None,
+        settled=used.settled,
+        forfeited=used.forfeited,
+        tokens_reserved=used.tokens_reserved,
+        tokens_used=used.tokens_charged,
+        estimate_error=estimate_error(used),
+        cost_ns=used.cost_ns,
+        residue=row.admitted - sum(row.phases.values()),
     )
 
 
-def queue(answer: QueueAnswer) -> b.Queue:
+def estimate_error(used: LedgerRow) -> float | None:
+    """How far reservations were above use, as a part of it (R136)."""
+    if not used.tokens_observed:
+        return None
+    return (used.tokens_estimated - used.tokens_observed) / used.tokens_observed
+
+
+def ledgers(tenant_name: str, rows: Mapping[str, LedgerRow]) -> c.Ledgers:
+    """A tenant's two ledgers in each domain."""
+    return c.Ledgers(
+        tenant=tenant_name,
+        items=[
+            c.Ledger(
+                domain=domain,
+                entitlement=c.Entitlement(
+                    held=row.held,
+                    committed=row.committed,
+                    released=row.released,
+                    expired=row.expired,
+                ),
+                pacing=c.Pacing(
+                    grants=row.grants,
+                    starts=row.starts,
+                    settled=row.settled,
+                    returned=row.returned,
+                    forfeited=row.forfeited,
+                    tokens_reserved=row.tokens_reserved,
+                    tokens_charged=row.tokens_charged,
+                    tokens_corrected=row.tokens_corrected,
+                    overdraft_tokens=row.overdraft_tokens,
+                    cost_ns=row.cost_ns,
+                ),
+            )
+            for domain, row in rows.items()
+        ],
+    )
+
+
+def queue(answer: QueueAnswer) -> c.Queue:
     """One queue of a tenant."""
     head, deferral = answer.head, answer.row.deferral
-    return b.Queue(
+    return c.Queue(
         lane=answer.lane,
         pool=answer.pool,
         domain=answer.domain,
@@ -101,7 +188,7 @@ def queue(answer: QueueAnswer) -> b.Queue:
         head_admitted_at=None if head is None else instant(head.admitted_ms),
         deferred_on=None
         if deferral is None
-        else b.Binding(
+        else c.Binding(
             domain=answer.domain,
             level=deferral.level,
             dimension=deferral.dimension,
@@ -110,15 +197,21 @@ def queue(answer: QueueAnswer) -> b.Queue:
     )
 
 
-def budget(answer: LevelAnswer) -> b.Budget:
-    """One level of a budget domain."""
-    return b.Budget(
+def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
+    """One level of a budget domain; with the outcomes of all tenants only for who sees all."""
+    fares = answer.fares
+    until_ms = None if fares is None else fares.paused_until_ms
+    over = until_ms is not None and until_ms <= now_ms
+    return c.Budget(
         domain=answer.domain,
         tenant=answer.tenant,
         policy=answer.policy,
         config_version=answer.version,
+        paused=None if fares is None or over else fares.pause_cause,
+        paused_until=None if over else _at(until_ms),
+        outcomes=fares.outcomes if fares is not None and outcomes else None,
         dimensions=[
-            b.DimensionUse(
+            c.DimensionUse(
                 dimension=use.config.name,
                 unit=use.config.unit,
                 kind=use.config.kind,
@@ -126,6 +219,7 @@ def budget(answer: LevelAnswer) -> b.Budget:
                 window_ms=use.config.window_ms,
                 held=use.held,
                 in_use=use.in_use,
+                unknown=use.unknown,
                 counted=use.counted,
                 free=use.config.limit - use.counted,
             )
@@ -134,9 +228,9 @@ def budget(answer: LevelAnswer) -> b.Budget:
     )
 
 
-def member(name: str, row: MemberRow) -> b.Member:
+def member(name: str, row: MemberRow) -> c.Member:
     """One member."""
-    return b.Member(
+    return c.Member(
         member=name,
         member_epoch=row.member_epoch,
         pool=row.pool,
@@ -144,6 +238,7 @@ def member(name: str, row: MemberRow) -> b.Member:
         state=row.state,
         places=row.places,
         granted=row.granted,
+        leased=row.leased,
         started=row.started,
         seen_at=instant(row.seen_ms),
     )

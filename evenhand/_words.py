@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from schemas import (
         bodies,
+        capacity_bodies,
         codec,
         codes,
         digest,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         inputs,
         journal,
         member_bodies,
+        operator_bodies,
         plain,
         problems,
         topics,
@@ -38,6 +40,7 @@ else:
 
 __all__ = [
     "bodies",
+    "capacity_bodies",
     "codec",
     "codes",
     "digest",
@@ -48,6 +51,7 @@ __all__ = [
     "inputs",
     "journal",
     "member_bodies",
+    "operator_bodies",
     "plain",
     "problems",
     "topics",

@@ -5,10 +5,17 @@ from typing import Any
 from .projection import Projection
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS
 from .views.config import CONFIG
+from .views.domain import DOMAINS
+from .views.history import HISTORIES
+from .views.leases import LEASES
+from .views.ledger import LEDGERS
+from .views.listing import CHILDREN, DEAD_LETTERS, LISTED
 from .views.members import MEMBERS
-from .views.operation import LISTED, OPERATIONS
+from .views.operation import OPERATIONS
+from .views.quarantine import QUARANTINES
 from .views.queue import QUEUES, WAITING
 from .views.tenant import TENANTS
+from .views.unknown import UNKNOWNS
 
 PROJECTIONS: tuple[Projection[Any], ...] = (
     CONFIG,
@@ -18,8 +25,16 @@ PROJECTIONS: tuple[Projection[Any], ...] = (
     TENANTS,
     DOMAIN_BUDGETS,
     TENANT_BUDGETS,
+    LEDGERS,
+    DOMAINS,
     MEMBERS,
-    OPERATIONS,  # last, since the others are shown the operation as it was before
+    LEASES,
+    DEAD_LETTERS,
+    CHILDREN,
+    HISTORIES,
+    QUARANTINES,
+    UNKNOWNS,  # the last two, since the others are shown both as they were before
+    OPERATIONS,
 )
 
 VERSIONS = {projection.name: projection.version for projection in PROJECTIONS}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, get_args
 
 from schemas import registry
 from schemas.codec import HEADER_BYTES, decode
@@ -26,12 +26,16 @@ from .projection import Projection, Seen, Source
 from .reflected import Reflected
 from .rows import DECODE, NUMBERS, Rows
 from .views.config import CONFIG, Config, piece_of
-from .views.operation import OPERATIONS, phase_after
+from .views.operation import OPERATIONS, names_newest
+from .views.phases import phase_after
+from .views.unknown import UNKNOWNS, OfAttempt, unknown_key
 
 RECORDS_PER_BATCH_MAX = 256
 """One batch holds the interpreter for some ten milliseconds at most, and requests wait for it."""
 
 _OPERATION = NUMBERS[OPERATIONS.number]
+_UNKNOWN = NUMBERS[UNKNOWNS.number]
+_OF_ATTEMPT = frozenset(get_args(OfAttempt))
 
 Accepted = tuple[int, Entry]
 """An accepted entry with its offset."""
@@ -176,7 +180,9 @@ class Follower:
         if isinstance(event, ConfigActivated):
             self._config.put(piece_of(event))
         named = getattr(event, "operation", None)
-        operation = None if named is None else rows.get(_OPERATION + named)
+        operation = reserved = None if named is None else rows.get(_OPERATION + named)
+        if type(event) in _OF_ATTEMPT and not (operation and names_newest(operation, event)):
+            reserved = rows.get(_UNKNOWN + unknown_key(event))
         seen = Seen(
             event,
             time_ms=at[2],
@@ -184,6 +190,7 @@ class Follower:
             index=at[1],
             source=source,
             operation=operation,
+            reserved=reserved,
             before=None if operation is None else operation.phase,
             after=phase_after(event, operation),
             config=self._config,

@@ -9,6 +9,7 @@ from schemas.units import Millis
 if TYPE_CHECKING:
     from .views.config import Config
     from .views.operation import Operation
+    from .views.unknown import Unknown
 from schemas.phase import Phase
 
 R = TypeVar("R")
@@ -38,6 +39,9 @@ class Seen:
     """The input that caused it, if one did."""
     operation: "Operation | None"
     """The operation that it names, as it was before."""
+    reserved: "Operation | Unknown | None"
+    """Who knows what the attempt that it names reserved: that operation while the attempt is the
+    newest, else the row of the unknown attempt."""
     before: "Phase | None"
     after: "Phase | None"
     """Phases of that operation; None where there is none (any more)."""

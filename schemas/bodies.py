@@ -110,12 +110,28 @@ class Operation(Reply):
     payload_ref: str | None = None
     member: str | None = None
     """The member that holds the newest attempt, or that the submitter named."""
+    runtime_ms: int | None = None
+    """As asked; without it the tenant's maximum holds."""
+    turns_max: int | None = None
+    """Set for a run."""
+    turns: int | None = None
+    """Turns of a run so far."""
+    tools: tuple[str, ...] = ()
+    parent: str | None = None
+    """The run that it is a turn of."""
     attempt: int
+    checkpoint: int | None = None
+    """Number of the last recorded one."""
+    checkpoint_ref: str | None = None
     place: int | None = None
     admitted_at: Instant | None = None
     deadline: Instant | None = None
     granted_at: Instant | None = None
     started_at: Instant | None = None
+    lease_expires_at: Instant | None = None
+    """When the lease ends unless renewed; a silence of the scheduler lengthens it by as much."""
+    not_before: Instant | None = None
+    """When another attempt may follow, while it is parked for that."""
     ended_at: Instant | None = None
     cancel_requested: bool = False
     outcome: str | None = None
@@ -125,8 +141,39 @@ class Operation(Reply):
     result_ref: str | None = None
     error: str | None = None
     code: str | None = None
-    """Why it was rejected, parked or ended."""
+    """Why it was rejected, parked, dead or ended."""
     detail: str | None = None
+    unknown: "Doubt | None" = None
+    """Once the outcome of the newest attempt was unknown."""
+
+
+class Evidence(Reply):
+    """One step of reconciliation."""
+
+    at: Instant
+    source: str
+    """late_result, provider_lookup, usage_report, elapsed_maximum or operator."""
+    verdict: str
+    confidence: str
+    evidence: str | None = None
+    """Names it."""
+    author: str | None = None
+    reason: str | None = None
+
+
+class Doubt(Reply):
+    """Why an outcome is or was unknown, and what was found."""
+
+    cause: str
+    """lease_expired or reported."""
+    since: Instant
+    hold_until: Instant
+    """The reservation is forfeited then, if nothing is known before."""
+    error: str | None = None
+    evidence: list[Evidence]
+    """Oldest first."""
+    reconciled_by: str | None = None
+    """The source that decided, or bounded it; null while nothing has."""
 
 
 class Operations(Reply):
@@ -134,133 +181,6 @@ class Operations(Reply):
 
     items: list[Operation]
     next: str | None = None
-
-
-class Tenant(Reply):
-    """One tenant: what it was told, what it has in the cell now, and what it used."""
-
-    tenant: str
-    weight: int
-    offered: int
-    """Submissions decided: admitted + rejected + duplicates + conflicts."""
-    admitted: int
-    rejected: int
-    duplicates: int
-    conflicts: int
-    refusals: dict[str, int]
-    """Rejections by code."""
-    waiting: int
-    waiting_bytes: int
-    waiting_count_max: int
-    waiting_bytes_max: int
-    parked: int
-    granted: int
-    started: int
-    succeeded: int
-    failed: int
-    cancelled: int
-    expired: int
-    grants: int
-    starts: int
-    settled: int
-    tokens_reserved: int
-    """Over all settled attempts."""
-    tokens_used: int
-    cost_ns: int
-    """Cost charged for settled attempts, in nanoseconds of budget."""
-
-
-class Tenants(Reply):
-    """All tenants that the credential may see, by name."""
-
-    items: list[Tenant]
-
-
-class Queue(Reply):
-    """One queue of a tenant: first in, first out."""
-
-    lane: str
-    pool: str
-    """The pool, or `self:<member>`, since each process of pool `self` has queues of its own."""
-    domain: str
-    waiting: int
-    waiting_bytes: int
-    head: str | None = None
-    """The operation whose turn is next."""
-    head_admitted_at: Instant | None = None
-    deferred_on: "Binding | None" = None
-    """What the head was last told to wait for; null once something was granted from here."""
-
-
-class Queues(Reply):
-    """A tenant's queues."""
-
-    tenant: str
-    items: list[Queue]
-
-
-class Binding(Reply):
-    """What stood in the way."""
-
-    domain: str
-    level: str
-    dimension: str
-    not_before: Instant | None = None
-
-
-class DimensionUse(Reply):
-    """One dimension at one level; `held`, `in_use` and `counted` are in its unit."""
-
-    dimension: str
-    unit: str
-    kind: str
-    limit: int
-    window_ms: int | None = None
-    held: int
-    """Reserved by grants that have not started."""
-    in_use: int
-    """Reserved by calls that have started and are not settled."""
-    counted: int
-    """What counts against the limit now, the charges that have not left the window among it."""
-    free: int
-    """limit - counted; negative after a limit was lowered below use."""
-
-
-class Budget(Reply):
-    """One level of one budget domain; the tenant is null at the domain's own level."""
-
-    domain: str
-    tenant: str | None = None
-    policy: str | None = None
-    config_version: int | None = None
-    dimensions: list[DimensionUse]
-
-
-class Budgets(Reply):
-    """Levels of budget domains that the credential may see."""
-
-    items: list[Budget]
-
-
-class Member(Reply):
-    """One process of a pool."""
-
-    member: str
-    member_epoch: str
-    pool: str
-    tenant: str | None = None
-    state: str
-    """joining, active, suspect, draining or left."""
-    places: int
-    granted: int
-    started: int
-    seen_at: Instant
-
-
-class Members(Reply):
-    """Members of all pools, by name."""
-
-    items: list[Member]
 
 
 class Health(Reply):

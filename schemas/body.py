@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 COUNT_MAX = 2**53 - 1
 """The largest integer that every JSON reader keeps exact (RFC 8259 section 6)."""
 NAME_CHARS_MAX = 200
+REASON_CHARS_MAX = 500
+"""Of what a person writes; below what a cell keeps."""
 REFERENCE_CHARS_MAX = 65_536
 """Far above any cell's own bound, which refuses with a code that says so."""
 

@@ -4,15 +4,15 @@ from fastapi import APIRouter
 
 from api import replies
 from api.door import AReader, Asked
-from schemas import bodies as b
+from schemas import capacity_bodies as c
 
 router = APIRouter(tags=["members"])
 
 
 @router.get("/members")
-async def list_members(asker: AReader, asked: Asked) -> b.Members:
+async def list_members(asker: AReader, asked: Asked) -> c.Members:
     """All members; a tenant sees its own processes, those of pool `self`."""
     found = asked.members().items()
-    return b.Members(
+    return c.Members(
         items=[replies.member(name, row) for name, row in found if asker.sees(row.tenant)]
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from evenhand._words import bodies
+from evenhand._words import capacity_bodies
 from evenhand.cli.asking import ask
 from evenhand.cli.output import OutputOption, show
 
@@ -31,7 +31,7 @@ def list_budgets(*, output: OutputOption = None) -> None:
     Example:
     evenhand budgets list --output json
     """
-    found = ask("/v1/budgets", bodies.Budgets)
+    found = ask("/v1/budgets", capacity_bodies.Budgets)
     rows: list[dict[str, Any]] = [
         {"domain": level.domain, "tenant": level.tenant, **dimension.model_dump(mode="json")}
         for level in found.items

@@ -2,7 +2,7 @@
 
 import typer
 
-from evenhand._words import bodies
+from evenhand._words import capacity_bodies
 from evenhand.cli.asking import ask
 from evenhand.cli.output import OutputOption, show
 
@@ -28,5 +28,5 @@ def list_tenants(*, output: OutputOption = None) -> None:
     Example:
     evenhand tenants list
     """
-    found = ask("/v1/tenants", bodies.Tenants)
+    found = ask("/v1/tenants", capacity_bodies.Tenants)
     show([item.model_dump(mode="json") for item in found.items], COLUMNS, output)

@@ -24,7 +24,7 @@ from evenhand.dev.demo_cell import (
 from evenhand.dev.judge import Limits
 from evenhand.dev.node import free_port
 from evenhand.dev.processes import Process, Processes
-from schemas import bodies
+from schemas import bodies, capacity_bodies
 from streams.shell.journal import AppendFailed
 from streams.shell.kafka.admin import ClusterSilent
 from streams.shell.settings import Settings
@@ -121,17 +121,17 @@ class Programs:
         self._until(lambda: "active" not in self._members(), "the workers to have left")
         self._running.pop("provider").terminate()
 
-    def tenants(self) -> bodies.Tenants:
+    def tenants(self) -> capacity_bodies.Tenants:
         """What the API says of every tenant."""
-        return bodies.Tenants.model_validate(self._ask("/tenants"))
+        return capacity_bodies.Tenants.model_validate(self._ask("/tenants"))
 
-    def queues(self, tenant: str) -> bodies.Queues:
+    def queues(self, tenant: str) -> capacity_bodies.Queues:
         """What the API says of a tenant's queues."""
-        return bodies.Queues.model_validate(self._ask(f"/tenants/{tenant}/queue"))
+        return capacity_bodies.Queues.model_validate(self._ask(f"/tenants/{tenant}/queue"))
 
-    def budget(self) -> bodies.Budgets:
+    def budget(self) -> capacity_bodies.Budgets:
         """What the API says of the domain's budget."""
-        return bodies.Budgets.model_validate(self._ask("/budgets"))
+        return capacity_bodies.Budgets.model_validate(self._ask("/budgets"))
 
     def judgement(self) -> dict[str, Any]:
         """What the provider says so far."""
@@ -201,7 +201,7 @@ class Programs:
         return weights == WEIGHTS and bool(budgets)
 
     def _members(self) -> list[str]:
-        found = bodies.Members.model_validate(self._ask("/members"))
+        found = capacity_bodies.Members.model_validate(self._ask("/members"))
         return [member.state for member in found.items]
 
     def _ask(self, path: str) -> Any:

@@ -12,17 +12,17 @@ from rich.text import Text
 from evenhand.dev.demo_cell import DOMAIN
 from evenhand.dev.demo_programs import Programs
 from evenhand.dev.play import TENANTS
-from schemas import bodies
+from schemas import capacity_bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What the API and the provider said at one moment."""
 
-    tenants: Mapping[str, bodies.Tenant]
-    queues: Mapping[str, bodies.Queue | None]
+    tenants: Mapping[str, capacity_bodies.Tenant]
+    queues: Mapping[str, capacity_bodies.Queue | None]
     """Each tenant's only queue; None while it is empty."""
-    dimensions: Sequence[bodies.DimensionUse]
+    dimensions: Sequence[capacity_bodies.DimensionUse]
     verdict: Mapping[str, Any]
     at: datetime
 
@@ -90,7 +90,7 @@ def _tenants(seen: Seen) -> Table:
     return table
 
 
-def _oldest(queue: bodies.Queue | None, at: datetime) -> str:
+def _oldest(queue: capacity_bodies.Queue | None, at: datetime) -> str:
     if queue is None or queue.head_admitted_at is None:
         return ""
     return f"{max(0.0, (at - queue.head_admitted_at).total_seconds()):.1f} s"

@@ -1,6 +1,7 @@
 """What is held, in use and counted at each level of each budget domain.
 
-A reservation is *held* from its grant and *in use* from its start to its settlement. What *counts*
+A reservation is *held* from its grant and *in use* from its start until it is closed; while its
+outcome is unknown it is among *unknown* too, whatever its operation does meanwhile. What *counts*
 against a limit follows scheduling.md section 5: a charge counts from the grant on, and in a window
 until its latest arrival has left it, in buckets of W/256. Of the owner's own window only the
 takeover term and steps of time are left out: after one, a charge may show as gone up to
@@ -18,7 +19,7 @@ from schemas import events as e
 from schemas.inputs import DimensionConfig
 
 from .config import Level
-from .operation import Operation
+from .unknown import Reserved
 
 UNITS = ("requests", "tokens", "slots")
 BUCKETS_PER_WINDOW = 256
@@ -38,6 +39,8 @@ class Use(msgspec.Struct, array_like=True):
 
     held: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
     in_use: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
+    unknown: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
+    """The part of `in_use` whose outcome is unknown."""
     exits: dict[str, Exits] = {}
     """By dimension, for windows."""
 
@@ -65,7 +68,7 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) 
     return -(-exact // bucket) * bucket
 
 
-def _amounts(of: e.GrantIssued | Operation) -> tuple[int, int, int]:
+def _amounts(of: e.GrantIssued | Reserved) -> tuple[int, int, int]:
     return of.requests, of.tokens, of.slots
 
 
@@ -83,7 +86,7 @@ def _leave(row: Use, dimension: DimensionConfig, exit_at: int, amount: int, now_
         row.exits[dimension.name] = {at: n for at, n in exits.items() if at > now_ms}
 
 
-def _charge(row: Use, dimension: DimensionConfig, held: Operation, now_ms: int, sign: int) -> None:
+def _charge(row: Use, dimension: DimensionConfig, held: Reserved, now_ms: int, sign: int) -> None:
     """Count a started charge until its exit, or no longer, unless it has left already."""
     assert held.latest_arrival_ms is not None, "Expected a start before its charge"
     exit_at = exit_ms(
@@ -93,21 +96,24 @@ def _charge(row: Use, dimension: DimensionConfig, held: Operation, now_ms: int, 
         _leave(row, dimension, exit_at, sign * _amounts(held)[UNITS.index(dimension.unit)], now_ms)
 
 
+def _reserved(seen: Seen) -> Reserved:
+    assert seen.reserved is not None, f"Expected to know what was reserved for {seen.event}"
+    return seen.reserved
+
+
 def _start(row: Use, event: e.StartAccepted, seen: Seen, level: Level) -> None:
-    assert seen.operation is not None
-    amounts = _amounts(seen.operation)
-    _add(row.held, amounts, -1)
-    _add(row.in_use, amounts, 1)
+    held = _reserved(seen)
+    _add(row.held, _amounts(held), -1)
+    _add(row.in_use, _amounts(held), 1)
     for dimension in level.arrivals:
         exit_at = exit_ms(
             dimension, latest_ms=event.latest_arrival_ms, send_within_ms=event.send_within_ms
         )
-        _leave(row, dimension, exit_at, amounts[UNITS.index(dimension.unit)], seen.time_ms)
+        _leave(row, dimension, exit_at, _amounts(held)[UNITS.index(dimension.unit)], seen.time_ms)
 
 
 def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
-    held = seen.operation
-    assert held is not None
+    held = _reserved(seen)
     for dimension in level.arrivals:
         exit_at = exit_ms(
             dimension, latest_ms=event.latest_arrival_ms, send_within_ms=held.send_within_ms
@@ -117,17 +123,24 @@ def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
         _leave(row, dimension, exit_at, amount, seen.time_ms)
 
 
-def _settle(row: Use, event: e.ReservationSettled, seen: Seen, level: Level) -> None:
-    held = seen.operation
-    assert held is not None
+def _close(row: Use, seen: Seen) -> Reserved:
+    """A started reservation is over."""
+    held = _reserved(seen)
     _add(row.in_use, _amounts(held), -1)
+    if held.doubt is not None:
+        _add(row.unknown, _amounts(held), -1)
+    return held
+
+
+def _settle(row: Use, tokens_actual: int | None, seen: Seen, level: Level) -> None:
+    held = _close(row, seen)
     for dimension in level.windows:
         reserved = _amounts(held)[UNITS.index(dimension.unit)]
         actual = reserved
-        if dimension.unit == "tokens" and event.tokens_actual is not None:
+        if dimension.unit == "tokens" and tokens_actual is not None:
             # Use above the reservation is an overdraft and counts everywhere (R54).
             floor = reserved if dimension.amount == "reserved" else 0
-            actual = max(floor, event.tokens_actual)
+            actual = max(floor, tokens_actual)
         if dimension.instant == "completion":
             exit_at = exit_ms(dimension, latest_ms=seen.time_ms, send_within_ms=held.send_within_ms)
             _leave(row, dimension, exit_at, actual, seen.time_ms)
@@ -140,35 +153,62 @@ def _settle(row: Use, event: e.ReservationSettled, seen: Seen, level: Level) -> 
                 _leave(row, dimension, exit_at, actual - reserved, seen.time_ms)
 
 
+def _return(row: Use, seen: Seen, level: Level) -> None:
+    """Nothing was sent: nothing was spent."""
+    held = _reserved(seen)
+    if held.started_ms is None:
+        _add(row.held, _amounts(held), -1)
+        return
+    _close(row, seen)
+    for dimension in level.arrivals:
+        _charge(row, dimension, held, seen.time_ms, -1)
+
+
+def _correct(row: Use, event: e.UsageCorrected, seen: Seen, level: Level) -> None:
+    """Use beyond what was charged counts from now on; nothing comes back (R55)."""
+    domain = seen.config.domains[event.domain].domain
+    assert domain is not None and seen.operation is not None, "Expected both"  # noqa: PT018
+    estimate = seen.operation.prompt_tokens + seen.operation.output_tokens_max
+    for dimension in level.windows:
+        charged = int(event.tokens_before)
+        if dimension.amount == "reserved" and charged > 0:  # 0: it may have been released
+            charged = max(charged, estimate)
+        if dimension.unit == "tokens" and event.tokens_actual > charged:
+            exit_at = exit_ms(
+                dimension, latest_ms=seen.time_ms, send_within_ms=domain.send_within_ms
+            )
+            _leave(row, dimension, exit_at, event.tokens_actual - charged, seen.time_ms)
+
+
 LevelOf = Callable[[Seen], Level]
 
 
 def _apply(row: Use, seen: Seen, *, level_of: LevelOf) -> Use:
-    event, held = seen.event, seen.operation
     level = level_of(seen)
-    match event:
+    match event := seen.event:
         case e.GrantIssued():
             _add(row.held, _amounts(event), 1)
         case e.StartAccepted():
             _start(row, event, seen, level)
         case e.SendObserved():
             _observe(row, event, seen, level)
+        case e.OutcomeMarkedUnknown():
+            _add(row.unknown, _amounts(_reserved(seen)), 1)
         case e.ReservationSettled():
-            _settle(row, event, seen, level)
+            _settle(row, event.tokens_actual, seen, level)
+        case e.ReservationForfeited():
+            _settle(row, None, seen, level)
         case e.ReservationReleased() | e.ReservationExpired():
-            assert held is not None, "Expected to know what is released"
-            _add(row.held if held.started_ms is None else row.in_use, _amounts(held), -1)
-            if held.started_ms is not None:  # not sent: nothing was spent
-                for dimension in level.arrivals:
-                    _charge(row, dimension, held, seen.time_ms, -1)
+            _return(row, seen, level)
+        case e.UsageCorrected():
+            _correct(row, event, seen, level)
         case _:
             raise AssertionError(f"Expected an event about a reservation, got {event}")
     return row
 
 
 def _domain_of(seen: Seen) -> str:
-    assert seen.operation is not None, f"Expected an operation for {seen.event}"
-    return seen.operation.domain
+    return _reserved(seen).domain
 
 
 def _domain_level(seen: Seen) -> Level:
@@ -181,11 +221,10 @@ def _tenant_level(seen: Seen) -> Level:
 
 def _by_tenant(seen: Seen) -> bytes | None:
     """The tenant's row, if the tenant had a level of its own when the grant was made."""
-    assert seen.operation is not None, f"Expected an operation for {seen.event}"
-    if isinstance(seen.event, e.GrantIssued):
+    if isinstance(seen.event, e.GrantIssued | e.UsageCorrected):
         concerned = bool(_tenant_level(seen).dimensions)
     else:
-        concerned = seen.operation.tenant_level
+        concerned = _reserved(seen).tenant_level
     return join(_domain_of(seen), seen.event.tenant) if concerned else None
 
 
@@ -193,15 +232,18 @@ _WANTS = (
     e.GrantIssued,
     e.StartAccepted,
     e.SendObserved,
+    e.OutcomeMarkedUnknown,
     e.ReservationSettled,
     e.ReservationReleased,
     e.ReservationExpired,
+    e.ReservationForfeited,
+    e.UsageCorrected,
 )
 
 DOMAIN_BUDGETS = Projection(
     name="domain_budget",
     number=6,
-    version=1,
+    version=2,
     row=Use,
     wants=_WANTS,
     key=lambda seen: join(_domain_of(seen)),
@@ -211,7 +253,7 @@ DOMAIN_BUDGETS = Projection(
 TENANT_BUDGETS = Projection(
     name="tenant_budget",
     number=7,
-    version=1,
+    version=2,
     row=Use,
     wants=_WANTS,
     key=_by_tenant,

@@ -11,7 +11,7 @@ JOINING, ACTIVE, SUSPECT, DRAINING, LEFT = "joining", "active", "suspect", "drai
 
 
 class Member(msgspec.Struct, array_like=True):
-    """One member; a lost one stays until the last of its started attempts is settled."""
+    """One member; a lost one stays until the last of its attempts has ended."""
 
     member_epoch: str = ""
     pool: str = ""
@@ -19,6 +19,7 @@ class Member(msgspec.Struct, array_like=True):
     state: str = LEFT
     places: int = 0
     granted: int = 0
+    leased: int = 0
     started: int = 0
     seen_ms: int = 0
 
@@ -37,8 +38,10 @@ _WORK = (
     e.GrantIssued,
     e.GrantExpired,
     e.GrantRevoked,
+    e.LeaseClaimed,
     e.StartAccepted,
     e.ResultRecorded,
+    e.OutcomeMarkedUnknown,
 )
 
 
@@ -65,18 +68,19 @@ def _apply(row: Member, seen: Seen) -> Member | None:
             row.state = LEFT
         case _:
             _move(row, seen)
-    return None if row.state == LEFT and not (row.granted or row.started) else row
+    return None if row.state == LEFT and not (row.granted or row.leased or row.started) else row
 
 
 def _move(row: Member, seen: Seen) -> None:
     row.granted += (seen.after is Phase.GRANTED) - (seen.before is Phase.GRANTED)
+    row.leased += (seen.after is Phase.LEASED) - (seen.before is Phase.LEASED)
     row.started += (seen.after is Phase.STARTED) - (seen.before is Phase.STARTED)
 
 
 MEMBERS = Projection(
     name="member",
     number=9,
-    version=1,
+    version=2,
     row=Member,
     wants=(*_LIFE, *_WORK),
     key=_by_member,

@@ -1,51 +1,15 @@
-"""What became of each operation, and all operations of a tenant, newest first."""
+"""What became of each operation: its submission, its newest attempt, and how it stands."""
 
 from typing import Any
 
 import msgspec
 
-from projections.keys import NUMBER_MAX, join
 from projections.projection import Projection, Seen
 from schemas import events as e
 from schemas.phase import Phase
 
-LIVE = frozenset((Phase.WAITING, Phase.PARKED, Phase.GRANTED, Phase.STARTED))
-ENDED = frozenset((Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED))
-
-_AFTER: dict[type, Phase] = {
-    e.OperationAdmitted: Phase.WAITING,
-    e.OperationRejected: Phase.REJECTED,
-    e.OperationParked: Phase.PARKED,
-    e.OperationUnparked: Phase.WAITING,
-    e.GrantIssued: Phase.GRANTED,
-    e.GrantExpired: Phase.WAITING,
-    e.GrantRevoked: Phase.WAITING,
-    e.StartAccepted: Phase.STARTED,
-    e.OperationCancelled: Phase.CANCELLED,
-    e.OperationExpired: Phase.EXPIRED,
-}
-_AFTER_RESULT = {
-    "success": Phase.SUCCEEDED,
-    "terminal": Phase.FAILED,
-    "policy_denied": Phase.FAILED,
-    "cancelled": Phase.CANCELLED,
-    "not_sent": Phase.WAITING,
-}
-
-
-def phase_after(event: Any, operation: "Operation | None") -> Phase | None:
-    """The phase after the event; most events leave it as it was."""
-    if isinstance(event, e.ResultRecorded):
-        return _after_result(event, operation)
-    if isinstance(event, e.OperationForgotten):
-        return None
-    return _AFTER.get(type(event), None if operation is None else operation.phase)
-
-
-def _after_result(event: e.ResultRecorded, operation: "Operation | None") -> Phase:
-    phase = _AFTER_RESULT[event.outcome]
-    asked = operation is not None and operation.cancel_requested
-    return Phase.CANCELLED if asked and phase is Phase.FAILED else phase
+from .doubt import Doubt, Evidence, doubt_of, evidence_of
+from .phases import ENDED, MOVES
 
 
 class Operation(msgspec.Struct, array_like=True, kw_only=True):
@@ -67,6 +31,13 @@ class Operation(msgspec.Struct, array_like=True, kw_only=True):
     payload_digest: bytes | None = None
     member: str | None = None
     """The submitter's own member, for pool `self`."""
+    runtime_ms: int | None = None
+    turns_max: int | None = None
+    """Set for a run."""
+    tools: tuple[str, ...] = ()
+    parent: bytes | None = None
+    """The run that this turn belongs to."""
+    incarnation: int = 0
     sequence: int = 0
     admitted_at: tuple[int, int] | None = None
     """Offset and index of the admission, or of the refusal that is bound to the key."""
@@ -82,9 +53,20 @@ class Operation(msgspec.Struct, array_like=True, kw_only=True):
     retry_at_ms: int | None = None
     cancel_requested: bool = False
     ended_ms: int | None = None
+    ended_at: tuple[int, int] | None = None
+    """Offset and index of its last end, while that stands."""
+    not_before_ms: int | None = None
+    """End of the backoff, while it is parked for that."""
+    checkpoint: int = 0
+    checkpoint_ref: str | None = None
+    entitlement: str = ""
+    """`held` from its first grant, `committed` from its first start."""
     attempt: int = 0
+    epoch: int = 0
     holder: str | None = None
     """The member of the newest attempt."""
+    holder_epoch: str | None = None
+    """That life of its process."""
     requests: int = 0
     tokens: int = 0
     slots: int = 0
@@ -100,12 +82,17 @@ class Operation(msgspec.Struct, array_like=True, kw_only=True):
     used_output_tokens: int | None = None
     result_ref: str | None = None
     error: str | None = None
+    doubt: Doubt | None = None
+    """Set once the outcome of the newest attempt was unknown."""
+    reconciled: Evidence | None = None
+    """What made it known, or bounded it, last."""
 
 
 _FROM_SUBMISSION = (
     *("tenant", "user", "pool", "domain", "lane", "tier", "connection", "effect"),
     *("prompt_tokens", "output_tokens_max", "payload_bytes", "payload_ref", "payload_digest"),
-    *("member", "sequence", "deadline_ms"),
+    *("member", "incarnation", "sequence", "deadline_ms"),
+    *("runtime_ms", "turns_max", "tools", "parent"),
 )
 
 
@@ -139,13 +126,14 @@ def _rejected(event: e.OperationRejected, seen: Seen) -> Operation:
 
 
 def _granted(row: Operation, event: e.GrantIssued, seen: Seen) -> None:
-    row.attempt = event.attempt
-    row.holder = event.member
+    row.attempt, row.epoch = event.attempt, event.epoch
+    row.holder, row.holder_epoch = event.member, event.member_epoch
     row.requests, row.tokens, row.slots = event.requests, event.tokens, event.slots
     row.tenant_level = bool(seen.config.tenant_level(row.tenant, row.domain).dimensions)
     row.granted_ms = seen.time_ms
     row.started_ms = row.latest_arrival_ms = None
-    row.code = row.outcome = None
+    row.code = row.outcome = row.doubt = row.reconciled = None
+    row.entitlement = row.entitlement or "held"
 
 
 def _resulted(row: Operation, event: e.ResultRecorded) -> None:
@@ -165,18 +153,38 @@ def _apply(row: Operation, seen: Seen) -> Operation | None:
             return _rejected(event, seen)
         case e.OperationForgotten():
             return None
-        case e.OperationParked() | e.OperationCancelled() | e.OperationExpired():
+        case (
+            e.OperationParked()
+            | e.OperationCancelled()
+            | e.OperationExpired()
+            | e.OperationDeadLettered()
+            | e.OperatorActionNeeded()
+        ):
             row.code = event.reason
+        case e.RetryScheduled():
+            row.code, row.not_before_ms = event.cause, event.not_before_ms
         case e.OperationUnparked():
-            row.code = None
+            row.code = row.not_before_ms = None
         case e.CancelSignalled():
             row.cancel_requested = True
+        case e.ManualRetryAccepted():
+            row.deadline_ms, row.cancel_requested, row.code = event.deadline_ms, False, None
+        case e.CheckpointRecorded():
+            row.checkpoint, row.checkpoint_ref = event.number, event.state_ref
         case _:
             _attempted(row, seen)
     assert seen.after is not None, "Expected an operation that is not forgotten"
-    row.phase = seen.after
-    if seen.after in ENDED:
-        row.ended_ms = row.ended_ms or seen.time_ms
+    return _moved(row, seen, seen.after)
+
+
+def _moved(row: Operation, seen: Seen, after: Phase) -> Operation:
+    row.phase = after
+    if after is not Phase.PARKED:
+        row.not_before_ms = None
+    if after not in ENDED:
+        row.ended_ms = row.ended_at = None
+    elif seen.before is not after:
+        row.ended_ms, row.ended_at = seen.time_ms, (seen.offset, seen.index)
     return row
 
 
@@ -188,15 +196,40 @@ def _attempted(row: Operation, seen: Seen) -> None:
             row.started_ms = seen.time_ms
             row.send_within_ms = event.send_within_ms
             row.latest_arrival_ms = event.latest_arrival_ms
+            row.entitlement = "committed"
         case e.SendObserved():
-            row.latest_arrival_ms = event.latest_arrival_ms
+            if names_newest(row, event):
+                row.latest_arrival_ms = event.latest_arrival_ms
         case e.ResultRecorded():
             _resulted(row, event)
+        case e.OutcomeMarkedUnknown():
+            row.doubt, row.error = doubt_of(event, seen.time_ms), event.error
+        case e.EvidenceRecorded() | e.OutcomeReconciled() if names_newest(row, event):
+            _found(row, event, seen)
         case _:
             pass  # a grant that ended unstarted only changes the phase
 
 
-def _by_operation(seen: Seen) -> bytes | None:
+def _found(row: Operation, event: e.EvidenceRecorded | e.OutcomeReconciled, seen: Seen) -> None:
+    found = evidence_of(event, seen.time_ms)
+    if row.doubt is not None:
+        row.doubt.evidence.append(found)
+    if isinstance(event, e.OutcomeReconciled):
+        row.reconciled = found
+        row.used_prompt_tokens = event.prompt_tokens
+        row.used_output_tokens = event.output_tokens
+        row.result_ref = event.result_ref
+        if seen.after is not seen.before:
+            row.code = None
+
+
+def names_newest(row: Operation, event: Any) -> bool:
+    """Whether the event is about the newest attempt of the operation."""
+    return (row.incarnation, row.epoch) == (event.incarnation, event.epoch)
+
+
+def by_operation(seen: Seen) -> bytes | None:
+    """The key of rows by operation id."""
     operation: bytes = seen.event.operation
     return operation
 
@@ -204,50 +237,17 @@ def _by_operation(seen: Seen) -> bytes | None:
 OPERATIONS = Projection(
     name="operation",
     number=1,
-    version=1,
+    version=2,
     row=Operation,
     wants=(
-        *_AFTER,
+        *MOVES,
         e.OperationForgotten,
         e.SendObserved,
-        e.ResultRecorded,
         e.CancelSignalled,
+        e.CheckpointRecorded,
+        e.EvidenceRecorded,
     ),
-    key=_by_operation,
+    key=by_operation,
     initial=Operation,
     apply=_apply,
-)
-
-
-def listed_at(row: Operation) -> bytes:
-    """How the key of its listing ends, newest first; of one that is not listed, no key's end."""
-    offset, index = row.admitted_at or (-1, -1)
-    return join(NUMBER_MAX - 1 - offset, NUMBER_MAX - 1 - index)
-
-
-def _listed(seen: Seen) -> bytes | None:
-    event = seen.event
-    if isinstance(event, e.OperationForgotten):
-        assert seen.operation is not None, "Expected to know what is forgotten"
-        return join(event.tenant) + listed_at(seen.operation)
-    if isinstance(event, e.OperationRejected) and not event.binds_key:
-        return None  # the same key is decided anew (R188): nothing to list yet
-    return join(event.tenant, NUMBER_MAX - 1 - seen.offset, NUMBER_MAX - 1 - seen.index)
-
-
-def _list(_: bytes, seen: Seen) -> bytes | None:
-    if isinstance(seen.event, e.OperationForgotten):
-        return None
-    return _by_operation(seen)
-
-
-LISTED = Projection(
-    name="listed",
-    number=2,
-    version=1,
-    row=bytes,
-    wants=(e.OperationAdmitted, e.OperationRejected, e.OperationForgotten),
-    key=_listed,
-    initial=bytes,
-    apply=_list,
 )

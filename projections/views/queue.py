@@ -11,6 +11,7 @@ from schemas.ids import SELF_POOL
 from schemas.phase import Phase
 
 from .operation import Operation
+from .phases import MOVES
 
 
 class Waiting(NamedTuple):
@@ -36,17 +37,8 @@ class Queue(msgspec.Struct, array_like=True):
     deferral: Deferral | None = None
 
 
-_MOVES = (
-    e.OperationAdmitted,
-    e.OperationParked,
-    e.OperationUnparked,
-    e.OperationCancelled,
-    e.OperationExpired,
-    e.GrantIssued,
-    e.GrantExpired,
-    e.GrantRevoked,
-    e.ResultRecorded,
-)
+_LINED_UP = tuple(set(MOVES) - {e.LeaseClaimed, e.StartAccepted})
+"""Events that may bring an operation into its queue or out of it."""
 
 
 def queue_of(facts: e.OperationAdmitted | Operation) -> bytes:
@@ -80,9 +72,9 @@ def _line_up(_: Waiting, seen: Seen) -> Waiting | None:
 WAITING = Projection(
     name="waiting",
     number=3,
-    version=1,
+    version=2,
     row=Waiting,
-    wants=_MOVES,
+    wants=_LINED_UP,
     key=_by_sequence,
     initial=lambda: Waiting(b"", 0),
     apply=_line_up,
@@ -112,9 +104,9 @@ def _count(row: Queue, seen: Seen) -> Queue | None:
 QUEUES = Projection(
     name="queue",
     number=4,
-    version=1,
+    version=2,
     row=Queue,
-    wants=(*_MOVES, e.OperationDeferred),
+    wants=(*_LINED_UP, e.OperationDeferred),
     key=_by_queue,
     initial=Queue,
     apply=_count,

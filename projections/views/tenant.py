@@ -1,4 +1,4 @@
-"""What each tenant was told and has in the cell now (requirements R134, R141).
+"""What each tenant was told and has in the cell now (requirements R134, R141); not what it used.
 
 offered = admitted + rejected + duplicates + conflicts, and admitted = ended + everything live.
 """
@@ -10,7 +10,8 @@ from projections.projection import Projection, Seen
 from schemas import events as e
 from schemas.phase import Phase
 
-from .operation import ENDED, LIVE
+from .operation import Operation
+from .phases import MOVES
 
 
 class Tenant(msgspec.Struct, array_like=True):
@@ -22,14 +23,8 @@ class Tenant(msgspec.Struct, array_like=True):
     refusals: dict[str, int] = {}
     """Rejections by code."""
     phases: dict[Phase, int] = {}
-    """Operations now live, and operations ended ever, by phase."""
+    """Operations now live, and operations ended ever, by phase; their sum is `admitted`."""
     waiting_bytes: int = 0
-    grants: int = 0
-    starts: int = 0
-    settled: int = 0
-    tokens_reserved: int = 0
-    tokens_used: int = 0
-    cost_ns: int = 0
 
 
 def _by_tenant(seen: Seen) -> bytes | None:
@@ -46,12 +41,6 @@ def _apply(row: Tenant, seen: Seen) -> Tenant:
             row.duplicates += 1
         case e.SubmissionConflicted():
             row.conflicts += 1
-        case e.GrantIssued():
-            row.grants += 1
-        case e.StartAccepted():
-            row.starts += 1
-        case e.ReservationSettled():
-            _settle(row, event)
         case _:
             pass  # the others only move an operation on
     if seen.before is not seen.after:
@@ -59,49 +48,30 @@ def _apply(row: Tenant, seen: Seen) -> Tenant:
     return row
 
 
-def _settle(row: Tenant, event: e.ReservationSettled) -> None:
-    used = event.tokens_reserved if event.tokens_actual is None else event.tokens_actual
-    row.settled += 1
-    row.tokens_reserved += event.tokens_reserved
-    row.tokens_used += used
-    row.cost_ns += event.cost_ns
-
-
 def _move(row: Tenant, seen: Seen) -> None:
-    before, after = seen.before, seen.after
-    facts = seen.event if isinstance(seen.event, e.OperationAdmitted) else seen.operation
-    size = facts.payload_bytes if facts is not None else 0
-    if before in LIVE:
-        row.phases[before] -= 1
-    if after in LIVE or (after in ENDED and before not in ENDED):
-        row.phases[after] = row.phases.get(after, 0) + 1
-    if before is Phase.WAITING:
-        row.waiting_bytes -= size
-    if after is Phase.WAITING:
-        row.waiting_bytes += size
+    """From one phase to another; an admission begins a new life, whatever became of the last."""
+    begins = isinstance(seen.event, e.OperationAdmitted)
+    size = _size(seen.event if begins else seen.operation)
+    if seen.after is Phase.REJECTED:
+        return
+    if seen.before is not None and not begins:
+        row.phases[seen.before] -= 1
+        row.waiting_bytes -= size if seen.before is Phase.WAITING else 0
+    if seen.after is not None:
+        row.phases[seen.after] = row.phases.get(seen.after, 0) + 1
+        row.waiting_bytes += size if seen.after is Phase.WAITING else 0
+
+
+def _size(facts: e.OperationAdmitted | Operation | None) -> int:
+    return 0 if facts is None else facts.payload_bytes
 
 
 TENANTS = Projection(
     name="tenant",
     number=5,
-    version=1,
+    version=2,
     row=Tenant,
-    wants=(
-        e.OperationAdmitted,
-        e.OperationRejected,
-        e.DuplicateObserved,
-        e.SubmissionConflicted,
-        e.OperationParked,
-        e.OperationUnparked,
-        e.OperationCancelled,
-        e.OperationExpired,
-        e.GrantIssued,
-        e.GrantExpired,
-        e.GrantRevoked,
-        e.StartAccepted,
-        e.ResultRecorded,
-        e.ReservationSettled,
-    ),
+    wants=(*MOVES, e.DuplicateObserved, e.SubmissionConflicted),
     key=_by_tenant,
     initial=Tenant,
     apply=_apply,

@@ -1,0 +1,143 @@
+"""Questions about what is shared: tenants and their ledgers, queues, budgets, domains, members."""
+
+from dataclasses import dataclass
+
+from schemas.inputs import DimensionConfig, TenantConfig
+
+from .keys import join, names
+from .reading import Reading
+from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
+from .views.config import CONFIG, Config
+from .views.domain import DOMAINS, Domain
+from .views.ledger import LEDGERS, Ledger
+from .views.members import MEMBERS, Member
+from .views.queue import QUEUES, WAITING, Queue, Waiting
+from .views.tenant import TENANTS, Tenant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAnswer:
+    """One queue with its head."""
+
+    lane: str
+    pool: str
+    domain: str
+    row: Queue
+    head: Waiting | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionAnswer:
+    """One dimension of one level; amounts are in its unit."""
+
+    config: DimensionConfig
+    held: int
+    in_use: int
+    unknown: int
+    counted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelAnswer:
+    """One level of one domain; the tenant is None at the domain's own."""
+
+    domain: str
+    tenant: str | None
+    policy: str | None
+    version: int | None
+    fares: Domain | None
+    """How its provider fares; at the domain's own level."""
+    dimensions: list[DimensionAnswer]
+
+
+class CapacityQueries(Reading):
+    """Answers about what is shared."""
+
+    def config(self) -> Config:
+        """What is configured."""
+        config = Config()
+        for _, piece in self.rows(CONFIG):
+            config.put(piece)
+        return config
+
+    def tenant(self, name: str) -> tuple[Tenant, TenantConfig] | None:
+        """One tenant with what holds for it; None if it is neither configured nor ever seen."""
+        config = self.config()
+        row: Tenant | None = self.row(TENANTS, join(name))
+        if row is None and name not in config.tenants:
+            return None
+        return row or Tenant(), config.tenant(name)
+
+    def tenants(self) -> dict[str, tuple[Tenant, TenantConfig]]:
+        """All tenants that are configured or were ever seen, by name."""
+        config = self.config()
+        found = {names(key)[0]: row for key, row in self.rows(TENANTS)}
+        return {
+            name: (found.get(name) or Tenant(), config.tenant(name))
+            for name in sorted(found.keys() | config.tenants.keys())
+        }
+
+    def ledgers(self, tenant: str) -> dict[str, Ledger]:
+        """The tenant's two ledgers in each domain in which it ever had a grant, by name."""
+        return {names(key)[1]: row for key, row in self.rows(LEDGERS, join(tenant))}
+
+    def queues(self, tenant: str) -> list[QueueAnswer]:
+        """The tenant's queues in which something waits."""
+        answers = []
+        for key, row in self.rows(QUEUES, join(tenant)):
+            _, lane, pool, domain = names(key)
+            head = next((waiting for _, waiting in self.rows(WAITING, key)), None)
+            answers.append(QueueAnswer(lane=lane, pool=pool, domain=domain, row=row, head=head))
+        return answers
+
+    def domains(self) -> dict[str, Domain]:
+        """How every configured domain's provider fares, by name."""
+        return {names(key)[0]: row for key, row in self.rows(DOMAINS)}
+
+    def budgets(self, domain: str | None = None) -> list[LevelAnswer]:
+        """Levels of one configured domain or of all: each domain's own, then its tenants'."""
+        config = self.config()
+        answers = []
+        for name in sorted(config.domains) if domain is None else [domain]:
+            if name not in config.domains:
+                return []
+            answers.append(self._level(config, name, None))
+            tenants = {names(key)[1] for key, _ in self.rows(TENANT_BUDGETS, join(name))}
+            answers += [
+                self._level(config, name, tenant)
+                for tenant in sorted(tenants | config.tenants.keys())
+                if config.tenant_level(tenant, name).dimensions
+            ]
+        return answers
+
+    def _level(self, config: Config, domain: str, tenant: str | None) -> LevelAnswer:
+        piece = config.domains[domain]
+        assert piece.domain is not None, "Expected a domain's piece to have its body"
+        if tenant is None:
+            dimensions = piece.domain.dimensions
+            row = self.row(DOMAIN_BUDGETS, join(domain))
+        else:
+            dimensions = config.tenant_level(tenant, domain).dimensions
+            row = self.row(TENANT_BUDGETS, join(domain, tenant))
+        return LevelAnswer(
+            domain=domain,
+            tenant=tenant,
+            policy=piece.domain.policy if tenant is None else None,
+            version=piece.version if tenant is None else None,
+            fares=self.row(DOMAINS, join(domain)) if tenant is None else None,
+            dimensions=[self._use(dimension, row or Use()) for dimension in dimensions],
+        )
+
+    def _use(self, dimension: DimensionConfig, use: Use) -> DimensionAnswer:
+        unit = UNITS.index(dimension.unit)
+        return DimensionAnswer(
+            config=dimension,
+            held=use.held[unit],
+            in_use=use.in_use[unit],
+            unknown=use.unknown[unit],
+            counted=counted(use, dimension, self.time_ms),
+        )
+
+    def members(self) -> dict[str, Member]:
+        """Members of all pools, by name."""
+        return dict(sorted((names(key)[0], row) for key, row in self.rows(MEMBERS)))

@@ -1,0 +1,90 @@
+"""How each provider fares: outcomes by class, what followed from them, and its pauses."""
+
+from typing import Any
+
+import msgspec
+
+from projections.keys import join
+from projections.projection import Projection, Seen
+from schemas import events as e
+
+
+class Domain(msgspec.Struct, array_like=True):
+    """One budget domain; counts only grow."""
+
+    outcomes: dict[str, int] = {}
+    """Results by class, and attempts whose outcome became `unknown` (R139)."""
+    reconciled: dict[str, int] = {}
+    """Unknown outcomes that became known or bounded, by source; `forfeited` for none."""
+    retries: dict[str, int] = {}
+    """By cause."""
+    dead: dict[str, int] = {}
+    """Dead letters by reason."""
+    pause_cause: str | None = None
+    paused_until_ms: int | None = None
+    """No grants before then; None beside a cause: until the domain is configured again."""
+
+
+def _by_domain(seen: Seen) -> bytes | None:
+    event = seen.event
+    if isinstance(event, e.ConfigActivated):
+        return join(event.name) if event.domain is not None else None
+    if isinstance(event, e.CooldownSet):
+        return join(event.domain)
+    known = seen.reserved or seen.operation
+    assert known is not None, f"Expected to know the domain of {event}"
+    return join(known.domain)
+
+
+def _bump(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+def _apply(row: Domain, seen: Seen) -> Domain:
+    match event := seen.event:
+        case e.ConfigActivated():
+            row.pause_cause = row.paused_until_ms = None
+        case e.CooldownSet():
+            row.pause_cause, row.paused_until_ms = event.cause, event.until_ms
+        case _:
+            _count(row, event)
+    return row
+
+
+def _count(row: Domain, event: Any) -> None:
+    match event:
+        case e.ResultRecorded():
+            _bump(row.outcomes, event.outcome)
+        case e.OutcomeMarkedUnknown():
+            _bump(row.outcomes, "unknown")
+        case e.OutcomeReconciled():
+            _bump(row.reconciled, event.source)
+        case e.ReservationForfeited():
+            _bump(row.reconciled, "forfeited")
+        case e.RetryScheduled():
+            _bump(row.retries, event.cause)
+        case e.OperationDeadLettered():
+            _bump(row.dead, event.reason)
+        case _:
+            raise AssertionError(f"Expected an event of a domain, got {event}")
+
+
+DOMAINS = Projection(
+    name="domain",
+    number=15,
+    version=1,
+    row=Domain,
+    wants=(
+        e.ConfigActivated,
+        e.CooldownSet,
+        e.ResultRecorded,
+        e.OutcomeMarkedUnknown,
+        e.OutcomeReconciled,
+        e.ReservationForfeited,
+        e.RetryScheduled,
+        e.OperationDeadLettered,
+    ),
+    key=_by_domain,
+    initial=Domain,
+    apply=_apply,
+)

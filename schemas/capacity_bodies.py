@@ -1,0 +1,200 @@
+"""What the HTTP interface tells of what is shared: tenants, queues, budgets, ledgers, members."""
+
+from .body import Instant, Reply
+
+
+class Tenant(Reply):
+    """One tenant: what it was told, what it has in the cell now, and what it used."""
+
+    tenant: str
+    weight: int
+    offered: int
+    """Submissions decided: admitted + rejected + duplicates + conflicts."""
+    admitted: int
+    rejected: int
+    duplicates: int
+    conflicts: int
+    refusals: dict[str, int]
+    """Rejections by code."""
+    waiting: int
+    waiting_bytes: int
+    waiting_count_max: int
+    waiting_bytes_max: int
+    parked: int
+    granted: int
+    leased: int = 0
+    started: int
+    unknown: int = 0
+    """Operations whose newest attempt started, and nobody knows whether or how it ended."""
+    succeeded: int
+    failed: int
+    cancelled: int
+    expired: int
+    dead: int = 0
+    unknown_closed: int = 0
+    grants: int
+    starts: int
+    operations_started: int = 0
+    retry_amplification: float | None = None
+    """starts / operations_started; null before the first start."""
+    settled: int
+    forfeited: int = 0
+    tokens_reserved: int
+    """Over all settled and forfeited attempts."""
+    tokens_used: int
+    """Charged for those; what nobody knows is charged as reserved."""
+    estimate_error: float | None = None
+    """(reserved - used) / used, over the calls whose use is known; null without any."""
+    cost_ns: int
+    """Cost charged for those, in nanoseconds of budget."""
+    residue: int = 0
+    """Operations admitted that are neither live nor over: anything but 0 is a fault."""
+
+
+class Tenants(Reply):
+    """All tenants that the credential may see, by name."""
+
+    items: list[Tenant]
+
+
+class Queue(Reply):
+    """One queue of a tenant: first in, first out."""
+
+    lane: str
+    pool: str
+    """The pool, or `self:<member>`, since each process of pool `self` has queues of its own."""
+    domain: str
+    waiting: int
+    waiting_bytes: int
+    head: str | None = None
+    """The operation whose turn is next."""
+    head_admitted_at: Instant | None = None
+    deferred_on: "Binding | None" = None
+    """What the head was last told to wait for; null once something was granted from here."""
+
+
+class Queues(Reply):
+    """A tenant's queues."""
+
+    tenant: str
+    items: list[Queue]
+
+
+class Binding(Reply):
+    """What stood in the way."""
+
+    domain: str
+    level: str
+    dimension: str
+    not_before: Instant | None = None
+
+
+class DimensionUse(Reply):
+    """One dimension at one level; `held`, `in_use` and `counted` are in its unit."""
+
+    dimension: str
+    unit: str
+    kind: str
+    limit: int
+    window_ms: int | None = None
+    held: int
+    """Reserved by grants that have not started."""
+    in_use: int
+    """Reserved by calls that have started and are not settled."""
+    unknown: int = 0
+    """The part of `in_use` held by calls whose outcome is unknown."""
+    counted: int
+    """What counts against the limit now, the charges that have not left the window among it."""
+    free: int
+    """limit - counted; negative after a limit was lowered below use."""
+
+
+class Budget(Reply):
+    """One level of one budget domain; the tenant is null at the domain's own level."""
+
+    domain: str
+    tenant: str | None = None
+    policy: str | None = None
+    config_version: int | None = None
+    paused: str | None = None
+    """Why nothing is granted at present: throttled, quota_exhausted, reauthentication_required."""
+    paused_until: Instant | None = None
+    """Null beside a reason: until an operator configures the domain again."""
+    outcomes: dict[str, int] | None = None
+    """Results by class, `unknown` among them; of a domain, for operators and auditors."""
+    dimensions: list[DimensionUse]
+
+
+class Budgets(Reply):
+    """Levels of budget domains that the credential may see."""
+
+    items: list[Budget]
+
+
+class Entitlement(Reply):
+    """Operations, each counted once however often it is tried."""
+
+    held: int
+    """Granted, and not started yet."""
+    committed: int
+    """Started at least once."""
+    released: int
+    """Cancelled before any start."""
+    expired: int
+    """Over before any start, in whatever other way."""
+
+
+class Pacing(Reply):
+    """Started calls, each counted, and what they were charged."""
+
+    grants: int
+    starts: int
+    settled: int
+    returned: int
+    """Reported or found never to have been made: nothing was charged."""
+    forfeited: int
+    """Closed without knowing: charged as reserved."""
+    tokens_reserved: int
+    tokens_charged: int
+    tokens_corrected: int
+    """The part of `tokens_charged` that came after settlement; negative for a refund."""
+    overdraft_tokens: int
+    """Use above the reservations."""
+    cost_ns: int
+
+
+class Ledger(Reply):
+    """The two ledgers of a tenant in one domain."""
+
+    domain: str
+    entitlement: Entitlement
+    pacing: Pacing
+
+
+class Ledgers(Reply):
+    """A tenant's ledgers, by domain."""
+
+    tenant: str
+    items: list[Ledger]
+
+
+class Member(Reply):
+    """One process of a pool."""
+
+    member: str
+    member_epoch: str
+    pool: str
+    tenant: str | None = None
+    state: str
+    """joining, active, suspect, draining or left."""
+    places: int
+    granted: int
+    leased: int = 0
+    started: int
+    seen_at: Instant
+
+
+class Members(Reply):
+    """Members of all pools, by name."""
+
+    items: list[Member]
