@@ -54,12 +54,11 @@ async def join_pool(
         tenant=asker.tenant if asker.role is Role.TENANT else None,
     )
     decided = await say(door, Topic.MEMBERS, word, wait_ms)
-    if decided.told is None:
-        return decided.pending
-    refused = decided.find(e.JoinRefused)
+    refused, slot = decided.find(e.JoinRefused), decided.find(e.MemberSlotGranted)
     if refused is not None:
         raise refusal(refused.code)
-    position, slot = next(t for t in decided.told if isinstance(t.event, e.MemberSlotGranted))
+    if slot is None or not decided.told:
+        return decided.pending
     response.headers["Location"] = f"/v1/members/{slot.member}"
     return m.Joined(
         member=slot.member,
@@ -69,7 +68,7 @@ async def join_pool(
         lease_ms=slot.lease_ms,
         heartbeat_ms=_heartbeat_ms(slot.lease_ms),
         join_by=instant(slot.join_by_ms),
-        position=str(position),
+        position=str(decided.told[-1].position),
     )
 
 
