@@ -50,6 +50,11 @@ def kinds(events: Sequence[e.Event]) -> list[str]:
     return [type(event).__name__ for event in events]
 
 
+def said(events: Sequence[e.Event]) -> list[str]:
+    """Their kinds, but for the note that leases were looked at."""
+    return [kind for kind in kinds(events) if kind != "LeasesReviewed"]
+
+
 def one(kind: type, events: Sequence[e.Event]) -> Any:
     """The only event of its kind."""
     (found,) = c.only(kind, events)

@@ -282,7 +282,7 @@ def reconcile(grant: e.GrantIssued, verdict: str, **over: Any) -> i.ReconcileReq
         "tenant": grant.tenant,
         "operation": grant.operation,
         "author": "op",
-        "reason": "seen",
+        "reason": "why",
     }
     return i.ReconcileRequested(**{**fields, "verdict": verdict, **over})
 
