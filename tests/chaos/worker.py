@@ -36,7 +36,7 @@ POINTS = (
 """Before the claim; between claim and start; before the answer to the start; between start and
 call; during the call; after it, before the result; after the result is durable."""
 PLACES = 4
-CALL_TIMEOUT_S = 3.0
+CALL_TIMEOUT_S = 5.0
 DURABLE_WAIT_S = 0.02
 
 

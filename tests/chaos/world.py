@@ -69,7 +69,7 @@ class World:
         self._provider_port = free_port()
         self._record = home / "record.jsonl"
         self._provider()
-        self._reconciler()
+        self._asker = self._reconciler()
         self.workers: dict[str, Process] = {}
         self.submitted: dict[OperationId, str] = {}
         """Operation -> effect class."""
@@ -127,6 +127,9 @@ class World:
     def judged(self) -> Findings:
         """The audit and the provider's own record agree that nothing went wrong."""
         self.rig.until(self._holds_nothing, "every reservation to be closed", timeout_s=30.0)
+        for program in (*self.workers.values(), self._asker):
+            program.terminate()  # who says nothing any more leaves no input behind
+        self.rig.until(lambda: not self.rig.pending_inputs(), "every input to be taken")
         found = self.rig.judged()
         assert found.reservations["open"] == 0, found.reservations
         calls = self.calls()
@@ -181,9 +184,9 @@ class World:
         self._processes.start("provider", argv)
         until(self._record.exists, "the provider to listen")
 
-    def _reconciler(self) -> None:
+    def _reconciler(self) -> Process:
         argv = [sys.executable, "-m", "evenhand.dev.reconciler", self.provider_url, DOMAIN]
-        self._processes.start("reconciler", argv, env=self._program_env("workers"))
+        return self._processes.start("reconciler", argv, env=self._program_env("workers"))
 
     def close(self) -> None:
         self._decisions.close()

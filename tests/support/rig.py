@@ -242,12 +242,19 @@ class Rig:
 
     def judged(self) -> Findings:
         """The audit, which shares no code with what it judges; nothing may be wrong or missing."""
+        found = self._audit(strict=True)
+        assert found.clean, found.findings[:5]
+        return found
+
+    def pending_inputs(self) -> int:
+        """Inputs that no entry has taken yet."""
+        return self._audit(strict=False).pending["inputs"]
+
+    def _audit(self, *, strict: bool) -> Findings:
         logs = KafkaLogs(
             bootstrap=self.log.bootstrap, prefix=self.log.prefix, cell=self._settings.cell
         )
-        found = audit(logs, self._settings.cell, partition_of=partition_of, strict=True)
-        assert found.clean, found.findings[:5]
-        return found
+        return audit(logs, self._settings.cell, partition_of=partition_of, strict=strict)
 
     def close(self) -> None:
         self.capacity.close()
