@@ -6,10 +6,12 @@ The checks read the book as it was before an event; `folds` writes into it after
 from collections import Counter
 from typing import Any
 
-from schemas import events as e
-from schemas.ids import OperationId
+from msgspec.structs import replace
 
-from .records import UNKNOWN, Key, Life, Operation, Refused, Reservation, key_of
+from schemas import events as e
+from schemas.ids import MemberEpoch, MemberId, OperationId
+
+from .records import NOBODY, UNKNOWN, Key, Life, Operation, Refused, Reservation, key_of
 
 
 class Book:
@@ -109,6 +111,18 @@ class Book:
             reservation.ended = how
             self.touched[key] = reservation
             self.leave_place(key, reservation)
+
+    def take_place(self, key: Key, reservation: Reservation) -> None:
+        """It takes a place of the member that it names."""
+        self.held.setdefault(reservation.life, {})[key] = reservation
+
+    def hand_over(self, reservation: Reservation, member: MemberId, life: MemberEpoch) -> None:
+        """Who claims the grant of an open pool has it from then on."""
+        if reservation.grant.member == NOBODY:
+            key = key_of(reservation.grant)
+            self.leave_place(key, reservation)
+            reservation.grant = replace(reservation.grant, member=member, member_epoch=life)
+            self.take_place(key, reservation)
 
     def leave_place(self, key: Key, reservation: Reservation) -> None:
         """It takes no place of its member any more."""

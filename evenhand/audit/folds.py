@@ -116,7 +116,7 @@ class Folds:
         """The reservation is held."""
         made = Reservation(event, claim_by_ms=event.claim_by_ms)
         self._book.open[key_of(event)] = made
-        self._book.held.setdefault(made.life, {})[key_of(event)] = made
+        self._book.take_place(key_of(event), made)
         self._book.move(event.operation, GRANTED)
         operation = self._book.operations.get(event.operation)
         if operation is not None:
@@ -127,6 +127,7 @@ class Folds:
         reservation = self._book.open.get(key_of(event))
         if reservation is not None:
             reservation.claimed = True
+            self._book.hand_over(reservation, event.member, event.member_epoch)
             if event.expires_ms is not None:
                 reservation.lease_ms = event.expires_ms - self._book.shift_ms
         self._book.move(event.operation, LEASED)

@@ -15,6 +15,7 @@ from schemas.ids import SELF_POOL, MemberEpoch, MemberId, PoolId, TenantId
 from .book import Book
 from .config import Config
 from .cursor import Cursor
+from .records import NOBODY, key_of
 
 CHECK = "places"
 
@@ -43,6 +44,7 @@ class Places:
         """What to call for which event."""
         return {
             e.GrantIssued: self._granted,
+            e.LeaseClaimed: self._claimed,
             e.MemberSlotGranted: self._joined,
             e.MemberActivated: self._activated,
             e.MemberRestored: self._activated,
@@ -53,6 +55,31 @@ class Places:
         }
 
     def _granted(self, event: e.GrantIssued) -> None:
+        operation = self._book.operations.get(event.operation)
+        if event.pool == SELF_POOL:
+            member = self._members.get(event.member)
+            named = None if operation is None else operation.member
+            if member is None or (event.member, event.tenant) != (named, member.tenant):
+                self._found(f"Expected a grant to {named}, the submitter, not to {event.member}")
+        elif not self._runs(event.pool, event.domain):
+            self._found(f"Expected pool {event.pool} to run domain {event.domain}")
+        unclaimed_max = self._unclaimed_max(event.pool)
+        if unclaimed_max is None:
+            self._takes_place(event, event.pool)
+            return
+        if event.member != NOBODY:
+            self._found(f"Expected a grant to whoever claims it first, not to {event.member}")
+        offered = self._book.held.get((NOBODY, event.member_epoch), {}).values()
+        unclaimed = sum(one.grant.pool == event.pool for one in offered)
+        if unclaimed >= unclaimed_max:
+            self._found(f"Expected at most {unclaimed_max} unclaimed grants, but this is one more")
+
+    def _claimed(self, event: e.LeaseClaimed) -> None:
+        reservation = self._book.open.get(key_of(event))
+        if reservation is not None and reservation.grant.member == NOBODY:
+            self._takes_place(event, reservation.grant.pool)
+
+    def _takes_place(self, event: e.GrantIssued | e.LeaseClaimed, pool: PoolId) -> None:
         taken = 1 + len(self._book.held.get((event.member, event.member_epoch), ()))
         member = self._members.get(event.member)
         if member is None or member.member_epoch != event.member_epoch:
@@ -60,15 +87,8 @@ class Places:
             return
         if not member.active or member.draining:
             self._found(f"Expected an active member, but {event.member} is not")
-        if member.pool != event.pool:
-            self._found(f"Expected a member of pool {event.pool}, not of {member.pool}")
-        operation = self._book.operations.get(event.operation)
-        if event.pool == SELF_POOL:
-            named = None if operation is None else operation.member
-            if (event.member, event.tenant) != (named, member.tenant):
-                self._found(f"Expected a grant to {named}, the submitter, not to {event.member}")
-        elif not self._runs(event.pool, event.domain):
-            self._found(f"Expected pool {event.pool} to run domain {event.domain}")
+        if member.pool != pool:
+            self._found(f"Expected a member of pool {pool}, not of {member.pool}")
         if taken > member.places:
             self._found(f"Expected at most {member.places} places, but {taken} are taken")
 
@@ -121,6 +141,10 @@ class Places:
             return self._config.cell.self_members_max
         config = self._config.pools.get(pool)
         return None if config is None else config.members_max
+
+    def _unclaimed_max(self, pool: PoolId) -> int | None:
+        config = self._config.pools.get(pool)
+        return None if config is None else config.unclaimed_max
 
     def _runs(self, pool: PoolId, domain: str) -> bool:
         config = self._config.pools.get(pool)

@@ -18,6 +18,8 @@ from schemas.units import Millis
 
 WAITING, PARKED, GRANTED, LEASED = "waiting", "parked", "granted", "leased"
 STARTED, UNKNOWN = "started", "unknown"
+NOBODY = MemberId("")
+"""Whom the grants of an open pool name; who claims one first, has it (R170)."""
 LIVE = frozenset({WAITING, PARKED, GRANTED, LEASED, STARTED, UNKNOWN})
 SUCCEEDED, FAILED, CANCELLED, EXPIRED = "succeeded", "failed", "cancelled", "expired"
 DEAD, UNKNOWN_CLOSED = "dead", "unknown_closed"
@@ -132,6 +134,7 @@ class Reservation:
     """One grant with what it holds, until it is closed and its outcome no longer matters."""
 
     grant: e.GrantIssued
+    """In an open pool with the member that claimed it."""
     claimed: bool = False
     lease_ms: int | None = None
     """When its lease ends, in lease time; None without one."""

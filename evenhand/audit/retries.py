@@ -107,7 +107,7 @@ class Retries:
                 self._found("Expected an unknown outcome before a retry for that")
             return operation.tries
         self._follows(event, frozenset({"retryable"}))
-        return operation.tries - 1
+        return max(0, operation.tries - 1)
 
     def _spend(self, key: tuple[DomainId, TenantId], hundredths: int) -> None:
         domain = self._config.domains.get(key[0])

@@ -25,7 +25,10 @@ BEGIN_MS = 1_000_000
 
 LEASE_MS = 60_000
 
-INTENT = ("user", "pool", "domain", "lane", "effect", "prompt_tokens", "output_tokens_max")
+INTENT = (
+    "user", "pool", "domain", "lane", "effect", "prompt_tokens", "output_tokens_max",
+    "runtime_ms", "turns_max", "tools", "parent",
+)  # fmt: skip
 """What an admission repeats of the submission, and a grant of the admission."""
 
 Decided = tuple[int, Any]
@@ -44,6 +47,7 @@ class History:
         self.grants: dict[OperationId, Any] = {}
         self.epochs: dict[OperationId, int] = {}
         self.starts: dict[OperationId, int] = {}
+        self.started_ms: dict[OperationId, int] = {}
         self.versions: dict[tuple[str, str], int] = {}
         self.sequence = 0
         self.append([], [], takeover=True, events=[(CAUSE_TIME, e.CellBegan(cell=CELL, topics=()))])
@@ -218,6 +222,7 @@ class History:
     def starting(self, operation: OperationId, **changes: Any) -> list[Any]:
         """The events that accept its start."""
         self.starts[operation] = self.starts.get(operation, 0) + 1
+        self.started_ms[operation] = self.now_ms + 1
         latest_ms = self.now_ms + 1 + 100 + 5
         made = e.StartAccepted(
             **self.named(operation),
