@@ -18,7 +18,7 @@ PURPOSE = {
 }
 FIELD = re.compile(r"    \w+: ")
 PRIMITIVES = {"string": "str", "long": "int", "int": "int", "boolean": "bool", "bytes": "bytes"}
-FIXED = {"evenhand.common.Id16": "bytes", "evenhand.common.Digest32": "bytes"}
+FIXED = {f"evenhand.common.{name}": "bytes" for name in ("Id16", "Parent16", "Digest32")}
 
 
 def python_type(avro: Any, richer: str | None) -> str:

@@ -145,13 +145,17 @@ def test_operation_ids_follow_the_shared_vectors(scope, expected):
     assert got.hex() == expected
 
 
-def test_the_payload_digest_is_over_canonical_json_and_ignores_deadline_and_nulls():
-    asked = c.submitted("t", "k", payload_ref='"quote"\\\n\t\x01 é 🔑', payload_bytes=7)
+@pytest.mark.parametrize("more", [{}, {"turns_max": 3, "tools": ("b", "a"), "parent": bytes(16)}])
+def test_the_payload_digest_is_over_canonical_json_and_ignores_deadline_and_nulls(more):
+    asked = c.submitted("t", "k", payload_ref='"quote"\\\n\t\x01 é 🔑', payload_bytes=7, **more)
     fields = {name: getattr(asked, name) for name in digest.SEMANTIC_FIELDS}
-    canonical = rfc8785.dumps({k: v for k, v in fields.items() if v is not None})
+    present = {k: v for k, v in fields.items() if v is not None and v != ()}
+    hexed = {k: v.hex() if isinstance(v, bytes) else v for k, v in present.items()}
+    canonical = rfc8785.dumps({k: list(v) if k == "tools" else v for k, v in hexed.items()})
     assert digest.payload_digest(asked) == hashlib.sha256(canonical).digest()
-    other = c.submitted("other", "k2", payload_ref=asked.payload_ref, payload_bytes=7)
-    later = c.submitted("t", "k", payload_ref=asked.payload_ref, payload_bytes=7, start_within_ms=1)
+    same = {"payload_ref": asked.payload_ref, "payload_bytes": 7, **more}
+    other = c.submitted("other", "k2", **same)
+    later = c.submitted("t", "k", **same, start_within_ms=1)
     assert digest.payload_digest(asked) == digest.payload_digest(other)
     assert digest.payload_digest(asked) == digest.payload_digest(later)
     assert digest.payload_digest(asked) != digest.payload_digest(c.submitted("t", "k"))
