@@ -192,7 +192,10 @@ def test_work_is_given_up_after_so_many_starts_that_led_to_no_call():
     for _ in range(NOT_SENT_MAX - 1):
         grant = s.granted(cell, c.result(grant, "not_sent"))
         cell.run(c.start(grant))
-    assert s.one(e.OperationExpired, cell.run(c.result(grant, "not_sent"))).reason == Code.NOT_SENT_EXHAUSTED
+    assert (
+        s.one(e.OperationExpired, cell.run(c.result(grant, "not_sent"))).reason
+        == Code.NOT_SENT_EXHAUSTED
+    )
     assert grant.attempt == NOT_SENT_MAX
 
 
