@@ -54,23 +54,6 @@ def test_f02_a_running_job_counts_wherever_its_sequence_lies():
     check(scene)
 
 
-def test_f03_a_stale_finisher_frees_nothing():
-    scene = Scene(slots(3), call_s=LONG)
-    scene.at(0, scene.job("J"))
-    (_, first) = scene.grants[0]
-    scene.at(1, c.result(first, "not_sent"))
-    (_, second) = scene.grants[1]
-    assert (first.epoch, second.epoch, s.used(scene.cell, "slots")) == (1, 2, 1)
-    free = []
-    for late in (first, second, first, second):
-        scene.at(2, c.result(late))
-        free.append(3 - s.used(scene.cell, "slots"))
-    assert free == [2, 3, 3, 3]
-    scene.at(3, *[scene.job(str(n)) for n in range(10)])
-    assert s.used(scene.cell, "slots") == 3
-    check(scene)
-
-
 @pytest.mark.parametrize("kind", [{}, {"kind": "sliding", "reset_ms": None}])
 def test_f07_a_refused_slot_uses_no_request(kind):
     scene = Scene(requests(2, **kind), slots(1), call_s=5, send_within_ms=1)
@@ -140,26 +123,6 @@ def test_f11_a_sliding_minute_never_holds_more_than_its_limit_across_an_edge():
     assert len(times) == 120
     assert max(sum(at <= one < at + 60 for one in times) for at in times) == 60
     assert times[60] >= 119
-    check(scene)
-
-
-def test_f19_absent_use_is_not_zero_use():
-    scene = Scene(tokens(1_000, amount="actual"), call_s=LONG)
-    scene.at(0, *[scene.job(name, 500) for name in "AB"])
-    used = []
-    for (_, grant), usage in zip(scene.grants, (0, None), strict=True):
-        scene.at(1, c.result(grant, prompt_tokens=usage, output_tokens=usage))
-        used.append(s.used(scene.cell, "tokens"))
-    assert used == [500, 500]
-    check(scene)
-
-
-def test_f20_negative_use_is_no_use_and_is_settled_at_the_estimate():
-    scene = Scene(tokens(1_000, amount="actual"), call_s=LONG)
-    scene.at(0, scene.job("A", 500))
-    events = scene.at(1, c.result(scene.grants[0][1], prompt_tokens=-20, output_tokens=5))
-    assert s.one(e.ReservationSettled, events).tokens_actual is None
-    assert s.used(scene.cell, "tokens") == 500
     check(scene)
 
 

@@ -84,6 +84,10 @@ def cancel(asked: i.OperationSubmitted, **over: Any) -> i.CancellationRequested:
     return i.CancellationRequested(**fields)
 
 
+def leave(member: str = "m", member_epoch: str = "e1") -> i.LeaveAnnounced:
+    return i.LeaveAnnounced(member=member, member_epoch=member_epoch)
+
+
 def standing(cell: c.Core, member: str = "m") -> str | None:
     """Where the member is in its life; None if its slot is free."""
     row = cell.state.pools.members.get(MemberId(member))

@@ -9,6 +9,8 @@ from tests.support import core as c
 
 BASE_MS = 60_000_000
 """A whole minute, so that fixed minutes begin at t = 0."""
+LEASE_MS = 10**10
+"""Calls outlast no lease, unless a case is about that."""
 MINUTE = {"kind": "fixed", "reset_ms": 0, "window_ms": 60_000}
 
 
@@ -35,7 +37,8 @@ class Scene:
         fields = {"claim_by_ms": 10_000, **over}
         self.domain = lambda *some: c.domain(*some, **fields)
         bounds = s.bounds(deferral_sample_ms=1, **fields.pop("bounds", {}))
-        core.run(bounds, self.domain(*dimensions), c.pool(), *tenants)
+        pool = c.pool(lease_ms=fields.pop("lease_ms", LEASE_MS))
+        core.run(bounds, self.domain(*dimensions), pool, *tenants)
         core.run(c.join(places=places), c.heartbeat())
         self.call_s, self.ends = call_s, []
         self.grants: list[tuple[float, e.GrantIssued]] = []

@@ -4,7 +4,6 @@ import pytest
 
 from schemas import events as e
 from schemas.codes import Code
-from schemas.inputs import LeaveAnnounced
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -180,16 +179,12 @@ def test_a_claimed_grant_goes_back_with_its_member(how):
     cell = s.cell(lease_ms=LEASE_MS, cell_bounds={"member_ttl_ms": 1_000})
     claimed(cell)
     if how == "left":
-        events = cell.run(leave())
+        events = cell.run(s.leave())
     else:
         cell.run(after_ms=1_000)
         events = cell.run(after_ms=1_000)
     assert s.one(e.GrantRevoked, events).reason == f"member_{how}"
     assert s.used(cell, "slots") == 0
-
-
-def leave():
-    return LeaveAnnounced(member="m", member_epoch="e1")
 
 
 def test_a_started_lease_outlives_its_member_and_then_frees_the_members_slot():
