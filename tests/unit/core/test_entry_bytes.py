@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from schemas import events as e
 from schemas import inputs as i
 from schemas.codec import encode
@@ -162,6 +164,25 @@ def test_refusals_that_repeat_their_input_leave_room_for_what_is_due() -> None:
     alive = c.heartbeat(WORKS, long("life"))
     events = core.run(alive, *urgent[:fits], *submissions, after_ms=TTL_MS)
     assert {"StartRefused", "OperationRejected", "MemberLost"} <= set(s.kinds(events))
+    assert entry_bytes(core) <= ENTRY_BYTES_MAX
+
+
+def test_renewals_of_a_member_with_all_places_leave_room_for_what_is_due() -> None:
+    core, _ = busy()
+    foreign = [i.LeaseName(operation=bytes([n + 1]) * 16, epoch=1) for n in range(200)]
+    held = s.grants(core.settle_down(*(asked(60_000 + n) for n in range(PLACES_MAX // 2))))
+    held += s.grants(core.settle_down(*(asked(70_000 + n) for n in range(PLACES_MAX // 2))))
+    core.run(*(c.start(grant) for grant in held))
+    renewals = []
+    for grant in held[:HURRIED_PER_TAKE_MAX]:  # each names another one, and leaves all others out
+        alive = c.heartbeat(WORKS, long("life"), grant)
+        renewals.append(replace(alive, leases=(*alive.leases, *foreign)))
+    submissions = [asked(40_000 + n) for n in range(SUBMISSIONS_PER_ENTRY_MAX)]
+    assert total(renewals) <= TAKEN_MAX
+    events = core.run(*renewals, *submissions, after_ms=TTL_MS)
+    kinds = s.kinds(events)
+    assert kinds.count("LeasesRenewed") == HURRIED_PER_TAKE_MAX
+    assert {"RenewRefused", "MemberLost", "OperationExpired"} <= set(kinds)
     assert entry_bytes(core) <= ENTRY_BYTES_MAX
 
 
