@@ -14,7 +14,18 @@ from .auth import Keys
 from .document import document
 from .door import Door, Waits
 from .ports import Sender, Views
-from .routes import attempts, budgets, health, members, operations, pools, tenants
+from .routes import (
+    attempts,
+    budgets,
+    dead_letters,
+    health,
+    members,
+    metrics,
+    operations,
+    pools,
+    tenants,
+    unknowns,
+)
 
 
 class _Positioned:
@@ -44,9 +55,10 @@ def create_app(views: Views, sender: Sender, keys: Keys, waits: Waits | None = N
         redoc_url=None,
     )
     app.state.door = Door(views, sender, keys, waits or Waits())
-    for module in (operations, tenants, budgets, members, pools, attempts):
+    for module in (operations, unknowns, dead_letters, tenants, budgets, members, pools, attempts):
         app.include_router(module.router, prefix="/v1")
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.add_middleware(_Positioned, views=views)
     problems.install(app)
     app.openapi = cache(partial(document, app))  # type: ignore[method-assign]  # FastAPI's own way

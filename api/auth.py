@@ -44,6 +44,11 @@ class Principal:
     user: UserId | None
 
     @property
+    def author(self) -> str:
+        """Whose act it is, in the record of manual acts."""
+        return self.user or self.key_id
+
+    @property
     def sees_all(self) -> bool:
         """Operators and auditors see every tenant; everybody else only their own."""
         return self.role in (Role.OPERATOR, Role.AUDITOR)

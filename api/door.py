@@ -86,6 +86,7 @@ AReader = Annotated[Principal, Depends(allow(*READERS))]
 ASubmitter = Annotated[Principal, Depends(allow(Role.TENANT))]
 AMember = Annotated[Principal, Depends(allow(Role.WORKER, Role.TENANT))]
 """Whose processes may be members: of pools, or of pool `self`."""
+AnOperator = Annotated[Principal, Depends(allow(Role.OPERATOR))]
 ACanceller = Annotated[Principal, Depends(allow(Role.TENANT, Role.OPERATOR))]
 
 

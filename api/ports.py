@@ -55,6 +55,10 @@ class Views(Protocol):
         """Whether a position or an input is reflected, at once or within `wait_ms`."""
         ...
 
+    async def ended(self, operation: bytes, wait_ms: int) -> bool:
+        """Whether an operation is over, at once or within `wait_ms`."""
+        ...
+
     def answers(self, taken: TakenInput) -> Sequence[Told] | None:
         """What an input caused, in order; None if that is not known (any more)."""
         ...

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Header
+from fastapi import Depends, Header, Response
 
 from schemas.codes import Code
 
@@ -32,6 +32,11 @@ def _millis(text: str) -> int:
             Code.MALFORMED, f"Expected `Prefer: wait=` whole seconds, but got {text[:40]!r}"
         )
     return min(int(text[:9]), WAIT_S_MAX) * 1000
+
+
+def applied(response: Response, wait_ms: int) -> None:
+    """Say that the preference was honoured, and how far (RFC 7240)."""
+    response.headers["Preference-Applied"] = f"wait={wait_ms // 1000}"
 
 
 WaitMs = Annotated[int | None, Depends(_wait_ms)]

@@ -1,21 +1,15 @@
-"""From rows of the views to the bodies that users read."""
+"""From rows about operations to the bodies that users read."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
-from projections.capacity import LevelAnswer, QueueAnswer
-from projections.queries import Queries, offered
+from projections.queries import Queries
 from projections.views.doubt import Doubt as DoubtRow
 from projections.views.doubt import Evidence as EvidenceRow
-from projections.views.ledger import Ledger as LedgerRow
-from projections.views.ledger import total
-from projections.views.members import Member as MemberRow
 from projections.views.operation import Operation as OperationRow
-from projections.views.tenant import Tenant as TenantRow
+from projections.work import UnknownAnswer
 from schemas import bodies as b
-from schemas import capacity_bodies as c
-from schemas.inputs import TenantConfig
-from schemas.phase import Phase
+from schemas import operator_bodies as o
+from schemas.journal import Position
 
 from .problems import instant
 
@@ -95,150 +89,47 @@ def doubt(row: DoubtRow, reconciled: EvidenceRow | None) -> b.Doubt:
     )
 
 
-def tenant(asked: Queries, name: str, row: TenantRow, config: TenantConfig) -> c.Tenant:
-    """One tenant."""
-    phases = {phase: row.phases.get(phase, 0) for phase in Phase}
-    used = total(asked.ledgers(name).values())
-    return c.Tenant(
-        tenant=name,
-        weight=config.weight,
-        offered=offered(row),
-        admitted=row.admitted,
-        rejected=sum(row.refusals.values()),
-        duplicates=row.duplicates,
-        conflicts=row.conflicts,
-        refusals=row.refusals,
-        waiting=phases[Phase.WAITING],
-        waiting_bytes=row.waiting_bytes,
-        waiting_count_max=config.waiting_count_max,
-        waiting_bytes_max=config.waiting_bytes_max,
-        parked=phases[Phase.PARKED],
-        granted=phases[Phase.GRANTED],
-        leased=phases[Phase.LEASED],
-        started=phases[Phase.STARTED],
-        unknown=phases[Phase.UNKNOWN],
-        succeeded=phases[Phase.SUCCEEDED],
-        failed=phases[Phase.FAILED],
-        cancelled=phases[Phase.CANCELLED],
-        expired=phases[Phase.EXPIRED],
-        dead=phases[Phase.DEAD],
-        unknown_closed=phases[Phase.UNKNOWN_CLOSED],
-        grants=used.grants,
-        starts=used.starts,
-        operations_started=used.committed,
-        retry_amplification=used.starts / used.committed if used.committed else None,
-        settled=used.settled,
-        forfeited=used.forfeited,
-        tokens_reserved=used.tokens_reserved,
-        tokens_used=used.tokens_charged,
-        estimate_error=estimate_error(used),
-        cost_ns=used.cost_ns,
-        residue=row.admitted - sum(row.phases.values()),
-    )
-
-
-def estimate_error(used: LedgerRow) -> float | None:
-    """How far reservations were above use, as a part of it (R136)."""
-    if not used.tokens_observed:
-        return None
-    return (used.tokens_estimated - used.tokens_observed) / used.tokens_observed
-
-
-def ledgers(tenant_name: str, rows: Mapping[str, LedgerRow]) -> c.Ledgers:
-    """A tenant's two ledgers in each domain."""
-    return c.Ledgers(
-        tenant=tenant_name,
-        items=[
-            c.Ledger(
-                domain=domain,
-                entitlement=c.Entitlement(
-                    held=row.held,
-                    committed=row.committed,
-                    released=row.released,
-                    expired=row.expired,
-                ),
-                pacing=c.Pacing(
-                    grants=row.grants,
-                    starts=row.starts,
-                    settled=row.settled,
-                    returned=row.returned,
-                    forfeited=row.forfeited,
-                    tokens_reserved=row.tokens_reserved,
-                    tokens_charged=row.tokens_charged,
-                    tokens_corrected=row.tokens_corrected,
-                    overdraft_tokens=row.overdraft_tokens,
-                    cost_ns=row.cost_ns,
-                ),
-            )
-            for domain, row in rows.items()
-        ],
-    )
-
-
-def queue(answer: QueueAnswer) -> c.Queue:
-    """One queue of a tenant."""
-    head, deferral = answer.head, answer.row.deferral
-    return c.Queue(
-        lane=answer.lane,
-        pool=answer.pool,
-        domain=answer.domain,
-        waiting=answer.row.waiting,
-        waiting_bytes=answer.row.waiting_bytes,
-        head=None if head is None else head.operation.hex(),
-        head_admitted_at=None if head is None else instant(head.admitted_ms),
-        deferred_on=None
-        if deferral is None
-        else c.Binding(
-            domain=answer.domain,
-            level=deferral.level,
-            dimension=deferral.dimension,
-            not_before=_at(deferral.not_before_ms),
-        ),
-    )
-
-
-def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
-    """One level of a budget domain; with the outcomes of all tenants only for who sees all."""
-    fares = answer.fares
-    until_ms = None if fares is None else fares.paused_until_ms
-    over = until_ms is not None and until_ms <= now_ms
-    return c.Budget(
-        domain=answer.domain,
+def unknown(asked: Queries, answer: UnknownAnswer) -> o.Unknown:
+    """One attempt whose outcome is unknown."""
+    attempt, known = answer.row, asked.operation(answer.operation)
+    assert attempt.doubt is not None, "Expected an attempt in doubt"
+    return o.Unknown(
+        operation=answer.operation.hex(),
         tenant=answer.tenant,
-        policy=answer.policy,
-        config_version=answer.version,
-        paused=None if fares is None or over else fares.pause_cause,
-        paused_until=None if over else _at(until_ms),
-        outcomes=fares.outcomes if fares is not None and outcomes else None,
-        dimensions=[
-            c.DimensionUse(
-                dimension=use.config.name,
-                unit=use.config.unit,
-                kind=use.config.kind,
-                limit=use.config.limit,
-                window_ms=use.config.window_ms,
-                held=use.held,
-                in_use=use.in_use,
-                unknown=use.unknown,
-                counted=use.counted,
-                free=use.config.limit - use.counted,
-            )
-            for use in answer.dimensions
-        ],
+        state=None if known is None else known.phase,
+        domain=attempt.domain,
+        pool=attempt.pool,
+        effect=attempt.effect,
+        attempt=attempt.attempt,
+        epoch=answer.epoch,
+        member=attempt.member,
+        age_ms=max(0, asked.time_ms - answer.since_ms),
+        overdue=attempt.held and asked.time_ms > attempt.doubt.hold_until_ms,
+        awaited=attempt.awaited,
+        held=attempt.held,
+        slots=attempt.slots if attempt.held else 0,
+        tokens=attempt.tokens if attempt.held else 0,
+        started_at=_at(attempt.started_ms),
+        unknown=doubt(attempt.doubt, None),
     )
 
 
-def member(name: str, row: MemberRow) -> c.Member:
-    """One member."""
-    return c.Member(
-        member=name,
-        member_epoch=row.member_epoch,
-        pool=row.pool,
-        tenant=row.tenant,
-        state=row.state,
-        places=row.places,
-        granted=row.granted,
-        leased=row.leased,
-        started=row.started,
-        seen_at=instant(row.seen_ms),
+def history(asked: Queries, operation_id: bytes) -> o.History:
+    """What happened to one operation."""
+    found = asked.history(operation_id)
+    here = asked.position
+    return o.History(
+        operation=operation_id.hex(),
+        items=[
+            o.Step(
+                position=str(Position(here.cell, here.generation, *step.at)),
+                at=instant(step.time_ms),
+                type=step.type,
+                attempt=step.attempt,
+                member=step.member,
+                detail=step.detail,
+            )
+            for step in found.steps
+        ],
+        dropped=found.dropped,
     )

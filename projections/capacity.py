@@ -1,6 +1,7 @@
 """Questions about what is shared: tenants and their ledgers, queues, budgets, domains, members."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from schemas.inputs import DimensionConfig, TenantConfig
 
@@ -48,6 +49,14 @@ class LevelAnswer:
     fares: Domain | None
     """How its provider fares; at the domain's own level."""
     dimensions: list[DimensionAnswer]
+
+
+class Slots(NamedTuple):
+    """Slots of one domain, whether it limits them or not."""
+
+    held: int
+    in_use: int
+    unknown: int
 
 
 class CapacityQueries(Reading):
@@ -109,6 +118,15 @@ class CapacityQueries(Reading):
                 if config.tenant_level(tenant, name).dimensions
             ]
         return answers
+
+    def slots(self) -> dict[str, Slots]:
+        """Slots given out in every configured domain, by name."""
+        unit = UNITS.index("slots")
+        found = {}
+        for name in self.config().domains:
+            use: Use = self.row(DOMAIN_BUDGETS, join(name)) or Use()
+            found[name] = Slots(use.held[unit], use.in_use[unit], use.unknown[unit])
+        return found
 
     def _level(self, config: Config, domain: str, tenant: str | None) -> LevelAnswer:
         piece = config.domains[domain]

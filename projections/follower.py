@@ -27,7 +27,7 @@ from .reflected import Reflected
 from .rows import DECODE, NUMBERS, Rows
 from .views.config import CONFIG, Config, piece_of
 from .views.operation import OPERATIONS, names_newest
-from .views.phases import phase_after
+from .views.phases import OVER, phase_after
 from .views.unknown import UNKNOWNS, OfAttempt, unknown_key
 
 RECORDS_PER_BATCH_MAX = 256
@@ -80,6 +80,7 @@ class Follower:
         store: ViewStore,
         done: Callable[[Reflected], None],
         heard: Callable[[Sequence[Accepted]], None] = lambda _: None,
+        ended: Callable[[Sequence[bytes]], None] = lambda _: None,
     ) -> None:
         """Open the views and place the reader.
 
@@ -89,6 +90,7 @@ class Follower:
             store: the rows, from disk or empty.
             done: told after each batch how far the rows are.
             heard: told before that what the batch had, once the rows are written.
+            ended: told as `heard` which operations have come to an end.
 
         Raises:
             JournalReplaced: the views were folded from another topic of this name.
@@ -97,6 +99,8 @@ class Follower:
         self._entries = entries
         self._done = done
         self._heard = heard
+        self._ended = ended
+        self._just_ended: list[bytes] = []
         self._wanted = _wanted()
         self._topic_id = entries.topic_id()
         mark = store.mark()
@@ -151,6 +155,9 @@ class Follower:
             self._rows.flush(mark)
             self.reflected = self._at(mark)
             self._heard(accepted)
+            if self._just_ended:
+                self._ended(self._just_ended)
+                self._just_ended = []
         self.reflected = replace(self.reflected, next_offset=records[-1].offset + 1)
         self._done(self.reflected)
 
@@ -195,6 +202,8 @@ class Follower:
             after=phase_after(event, operation),
             config=self._config,
         )
+        if seen.after in OVER and seen.after is not seen.before:
+            self._just_ended.append(event.operation)
         for number, view in views:
             key = view.key(seen)
             if key is not None:

@@ -11,11 +11,13 @@ from schemas.journal import Position
 from .answers import Answers
 from .arrivals import Arrivals
 from .deliveries import Delivered, Deliveries, Told
+from .endings import Endings
 from .follower import Accepted, Follower
 from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
 from .recall import recalled
 from .reflected import Progress, TakenInput, Wanted
+from .views.phases import OVER
 
 _log = logging.getLogger(__name__)
 
@@ -34,13 +36,14 @@ class LiveViews:
         self._entries = entries
         self._store = store
         self._halted = halted
-        self._arrivals = Arrivals()
+        self._arrivals, self._endings = Arrivals(), Endings()
         self._follower = Follower(
             cell=cell,
             entries=entries,
             store=store,
             done=self._arrivals.advance,
             heard=self._hear,
+            ended=self._endings.tell,
         )
         self._answers = Answers(cell)
         self._deliveries = self._recall()
@@ -95,6 +98,15 @@ class LiveViews:
     async def reach(self, wanted: Wanted, wait_ms: int) -> bool:
         """Whether the views reflect a position or an input, at once or within `wait_ms`."""
         return await self._arrivals.reach(wanted, wait_ms)
+
+    async def ended(self, operation: bytes, wait_ms: int) -> bool:
+        """Whether an operation is over, at once or within `wait_ms`."""
+
+        def over() -> bool:
+            row = self.ask().operation(operation)
+            return row is not None and row.phase in OVER
+
+        return await self._endings.wait(operation, wait_ms, over)
 
     def answers(self, taken: TakenInput) -> Sequence[Told] | None:
         """What an input caused; None if its entry is not kept (any more)."""

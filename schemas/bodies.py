@@ -30,6 +30,8 @@ class Role(StrEnum):
     """Read everything, change nothing."""
 
 
+TOOLS_MAX = 64
+"""Of one run, as every cell bounds it."""
 State = Phase
 """As the API says it."""
 
@@ -58,7 +60,7 @@ class Submit(Request):
     """A started attempt is asked to end then; without one the tenant's maximum holds."""
     turns_max: Count | None = None
     """Makes it a run: a tool loop of at most so many turns, each a child operation."""
-    tools: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    tools: Annotated[tuple[Name, ...], Field(strict=False, max_length=TOOLS_MAX)] = ()
     """Tools that a run may use."""
     parent: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     """The run that this turn belongs to."""

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api import replies
+from api import capacity_replies as replies
 from api.auth import Principal
 from api.door import AReader, Asked
 from api.problems import not_found

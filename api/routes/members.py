@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api import replies
+from api import capacity_replies as replies
 from api.door import AReader, Asked
 from schemas import capacity_bodies as c
 

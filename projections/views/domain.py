@@ -24,6 +24,11 @@ class Domain(msgspec.Struct, array_like=True):
     paused_until_ms: int | None = None
     """No grants before then; None beside a cause: until the domain is configured again."""
 
+    def is_paused(self, now_ms: int) -> bool:
+        """Whether nothing is granted, because of what the provider said."""
+        over = self.paused_until_ms is not None and self.paused_until_ms <= now_ms
+        return self.pause_cause is not None and not over
+
 
 def _by_domain(seen: Seen) -> bytes | None:
     event = seen.event

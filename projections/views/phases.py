@@ -23,6 +23,8 @@ AWAITING_A_PERSON = frozenset((Phase.DEAD, Phase.UNKNOWN_CLOSED))
 ENDED = AWAITING_A_PERSON | frozenset(
     (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED)
 )
+OVER = ENDED | {Phase.REJECTED}
+"""Nobody needs to wait any longer."""
 
 _AFTER: dict[type, Phase] = {
     e.OperationAdmitted: Phase.WAITING,

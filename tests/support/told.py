@@ -235,6 +235,40 @@ class Told:
             ),
         ]
 
+    def unknown(self, hold_until_ms: int = START_MS + 900_000) -> Any:
+        return e.OutcomeMarkedUnknown(
+            **self.attempt, domain="d", cause="lease_expired", hold_until_ms=hold_until_ms
+        )
+
+    def reconciled(self, source: str, verdict: str, **more: Any) -> Any:
+        return e.OutcomeReconciled(
+            **self.attempt, source=source, verdict=verdict, confidence="provider_reported", **more
+        )
+
+    def again(self) -> Any:
+        """The same operation's next attempt."""
+        next_one = Told.__new__(Told)
+        vars(next_one).update(vars(self))
+        number = self.attempt["attempt"] + 1
+        next_one.attempt = {**self.attempt, "attempt": number, "epoch": number}
+        return next_one
+
+    def scheduled(self, cause: str, not_before_ms: int) -> Any:
+        return e.RetryScheduled(
+            tenant=self.tenant,
+            operation=self.id,
+            incarnation=1,
+            attempt=self.attempt["attempt"],
+            epoch=self.attempt["epoch"],
+            cause=cause,
+            not_before_ms=not_before_ms,
+        )
+
+    def dead(self, reason: str = "attempts-exhausted") -> Any:
+        return e.OperationDeadLettered(
+            tenant=self.tenant, operation=self.id, incarnation=1, reason=reason
+        )
+
     def sent(self, latest_arrival_ms: int) -> Any:
         return e.SendObserved(**self.attempt, latest_arrival_ms=latest_arrival_ms)
 
