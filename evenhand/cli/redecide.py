@@ -7,13 +7,11 @@ from tempfile import TemporaryDirectory
 
 from projections.replay import Taken
 from schemas.codec import decode, encode
-from schemas.events import LeasesExtended
 from schemas.ids import StateHash
-from schemas.journal import CAUSE_TIME, Entry, EntryEvent, Head
+from schemas.journal import Entry, EntryEvent, Head
 from schemas.topics import INPUT_TOPICS, Topic
-from schemas.units import Millis
 from streams.core import outcomes
-from streams.core.decider import CORE_VERSION, step
+from streams.core.decider import CORE_VERSION, as_recorded, step
 from streams.core.evolution import evolve
 from streams.core.opening import open_state
 from streams.core.tables import chain_hash
@@ -48,20 +46,10 @@ class Redecider:
         return self._hash
 
     def decide(self, entry: Entry, taken: Sequence[Taken]) -> Sequence[EntryEvent]:
-        """As the owner did.
-
-        Timers acted in the entry if and only if it says so: one that is due always has something
-        to say, and an owner that may not let time act yet says nothing of it.
-        """
+        """As the owner did."""
         self._state.begin(entry)
-        timed = [decode(one.body) for one in entry.events if one.cause == CAUSE_TIME]
-        silences = [event.by_ms for event in timed if isinstance(event, LeasesExtended)]
-        decided = step(
-            self._state,
-            self._read(taken),
-            timers=len(timed) > len(silences),
-            silence_ms=Millis(sum(silences)),
-        )
+        acted = as_recorded((one.cause, decode(one.body)) for one in entry.events)
+        decided = step(self._state, self._read(taken), acted)
         self._keep(entry)
         return [EntryEvent(cause=cause, body=encode(event)) for cause, event in decided]
 

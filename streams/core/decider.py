@@ -5,7 +5,7 @@ timers, then one bounded dispatch pass. Replay calls `evolve` alone, so that rec
 no decision. Writing an event is applying it: nothing else changes the state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
 from schemas import events as e
@@ -42,9 +42,6 @@ CORE_VERSION = 2
 """Raised with every change that makes the same inputs give other events or rows."""
 
 
-NO_SILENCE = Millis(0)
-
-
 class Decided(NamedTuple):
     """One event and what caused it, as `EntryEvent.cause` has it."""
 
@@ -52,24 +49,41 @@ class Decided(NamedTuple):
     event: e.Event
 
 
-def step(
-    state: State, taken: Sequence[Taken], *, timers: bool, silence_ms: Millis = NO_SILENCE
-) -> list[Decided]:
+class Acted(NamedTuple):
+    """What an entry did beside its inputs; recorded only by what followed from it."""
+
+    timers: bool = True
+    """False for an entry that must not let time act yet (journal.md section 2)."""
+    silence_ms: Millis = Millis(0)
+    """How long the scheduler was silent before it; no lease pays for that."""
+
+
+def as_recorded(events: Iterable[tuple[int, e.Event]]) -> Acted:
+    """How an entry acted that has these events, each with its cause.
+
+    Timers acted if and only if it says so: one that is due always has something to say, and an
+    owner that may not let time act yet says nothing of it.
+    """
+    timed = [event for cause, event in events if cause == CAUSE_TIME]
+    silences = [event.by_ms for event in timed if isinstance(event, e.LeasesExtended)]
+    return Acted(len(timed) > len(silences), Millis(sum(silences)))
+
+
+def step(state: State, taken: Sequence[Taken], acted: Acted) -> list[Decided]:
     """All events of one entry, already folded; `State.begin` came before.
 
     Args:
         state: changed by every event, in order.
         taken: inputs in the order taken; a cause is an index into it.
-        timers: False for an entry that must not let time act yet (journal.md section 2).
-        silence_ms: how long the scheduler was silent before this entry; no lease pays for that.
+        acted: whether time may act, and the silence before it.
     """
     decided: list[Decided] = []
-    if silence_ms and state.lives:
-        extended = e.LeasesExtended(cell=state.cell.cell, by_ms=silence_ms)
+    if acted.silence_ms and state.lives:
+        extended = e.LeasesExtended(cell=state.cell.cell, by_ms=acted.silence_ms)
         _fold(state, decided, CAUSE_TIME, [extended])
     for ordinal, one in enumerate(taken):
         _fold(state, decided, ordinal, decide(state, one))
-    if timers:
+    if acted.timers:
         room = state.bounds.timers_per_entry_max
         while room > 0 and (timer := state.timers.due(state.now_ms)) is not None:
             found = decide_due(state, timer)

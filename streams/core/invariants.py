@@ -48,7 +48,7 @@ def _balances(state: State) -> Iterator[str]:
 def _places(state: State) -> Iterator[str]:
     """Live grants and leases never exceed announced places (R169)."""
     for member, row in state.pools.members.items():
-        held = state.pools.held_by(member, row.member_epoch)
+        held = state.pools.held(member, row.member_epoch)
         if len(held) > row.places:
             yield f"Expected at most {row.places} at {member}, but {len(held)} are"
     for operation, attempt in state.attempts.items():

@@ -7,7 +7,6 @@ the latest when the recorded time has passed. For a grant that was never recorde
 the next entry, a result after the service time. The recorded policy gives the recorded order.
 """
 
-from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,17 +17,17 @@ from msgspec.structs import replace
 from schemas import events as e
 from schemas import inputs as i
 from schemas.entry import InputRun
-from schemas.ids import OperationId
-from schemas.journal import CAUSE_TIME
+from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.topics import INPUT_TOPICS, Topic
 from schemas.units import Millis
 
-from .decider import Decided, step
+from .decider import Acted, Decided, as_recorded, step
 from .evolution import evolve
+from .limits import RENEWALS_MAX
+from .memory import MemoryRows
 from .opening import open_state
 from .outcomes import Header, Source, Taken
 from .state import State
-from .tables import TABLES, Image
 
 TAIL_STEP_MS = Millis(10)
 """Distance of the entries that follow the recorded ones until nothing waits any more."""
@@ -58,39 +57,6 @@ class Replayed(NamedTuple):
 
     time_ms: Millis
     decided: Sequence[Decided]
-
-
-class MemoryRows:
-    """Rows of one run, gone after it."""
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[int, bytes], bytes] = {}
-        self._keys: dict[int, list[bytes]] = {table: [] for table in TABLES}
-
-    def get(self, table: int, key: bytes) -> bytes | None:
-        """The row, or None."""
-        return self._values.get((table, key))
-
-    def scan(
-        self, table: int, first: bytes, end: bytes, limit: int
-    ) -> Sequence[tuple[bytes, bytes]]:
-        """At most `limit` rows with `first <= key < end`, in key order."""
-        keys = self._keys[table]
-        left, right = bisect_left(keys, first), bisect_left(keys, end)
-        return [(key, self._values[table, key]) for key in keys[left : min(right, left + limit)]]
-
-    def write(self, images: Iterable[Image]) -> None:
-        """Take over the changes of one entry."""
-        for table, key, value in images:
-            known = (table, key) in self._values
-            if value is not None:
-                self._values[table, key] = value
-                if not known:
-                    insort(self._keys[table], key)
-            elif known:
-                del self._values[table, key]
-                keys = self._keys[table]
-                del keys[bisect_left(keys, key)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,8 +201,10 @@ def replayed(
             and not (number > last_grant and isinstance(one.body, i.LeaveAnnounced))
         ]
         # An owner that may not let time act yet says nothing of it; under another policy it may.
-        timers = policy is not None or any(cause == CAUSE_TIME for cause, _ in decided)
-        yield run.decided(number, header, kept, timers=timers)
+        acted = as_recorded(decided)
+        if policy is not None:
+            kept, acted = run.renewing(kept), acted._replace(timers=True)
+        yield run.decided(number, header, kept, acted)
     yield from run.tail(len(recorded), recorded[-1].header)
 
 
@@ -256,14 +224,34 @@ class _Run:
         self._rows.write(self._state.drain())
         return Replayed(header.time_ms, decided)
 
+    def renewing(self, inputs: Sequence[tuple[int, Taken]]) -> list[tuple[int, Taken]]:
+        """Members that live renew what they hold now, which is not what they held then."""
+        return [
+            (ordinal, taken._replace(body=self._beat(taken.body.member, taken.body.member_epoch)))
+            if isinstance(taken.body, i.HeartbeatReported)
+            else (ordinal, taken)
+            for ordinal, taken in inputs
+        ]
+
+    def _beat(self, member: MemberId, member_epoch: MemberEpoch) -> i.HeartbeatReported:
+        attempts = self._state.attempts
+        leases = [
+            i.LeaseName(operation=operation, epoch=attempts[operation].epoch)
+            for operation in self._state.pools.held_by(member, member_epoch)
+            if attempts[operation].lease_ms is not None
+        ]
+        return i.HeartbeatReported(
+            member=member, member_epoch=member_epoch, leases=tuple(leases[:RENEWALS_MAX])
+        )
+
     def decided(
-        self, number: int, header: Header, inputs: Sequence[tuple[int, Taken]], *, timers: bool
+        self, number: int, header: Header, inputs: Sequence[tuple[int, Taken]], acted: Acted
     ) -> Replayed:
         """An entry decided again, with what the workers say by now."""
         said = [*inputs, *self.workers.said(number, header.time_ms)]
         said.sort(key=lambda one: one[0])
         self._state.begin(header)
-        decided = step(self._state, [taken for _, taken in said], timers=timers)
+        decided = step(self._state, [taken for _, taken in said], acted)
         self._rows.write(self._state.drain())
         for grant in _grants(decided):
             self.workers.hear(grant, number, header.time_ms)
@@ -277,14 +265,14 @@ class _Run:
                 return
             time_ms, height = Millis(time_ms + TAIL_STEP_MS), height + 1
             header = _Tail(height=height, epoch=last.epoch, time_ms=time_ms)
-            yield self.decided(number + further, header, self._heartbeats(time_ms), timers=True)
+            yield self.decided(number + further, header, self._heartbeats(time_ms), Acted())
 
     def _heartbeats(self, time_ms: Millis) -> list[tuple[int, Taken]]:
         if time_ms < self._beat_ms + HEARTBEAT_EVERY_MS:
             return []
         self._beat_ms = time_ms
         beats = (
-            i.HeartbeatReported(member=name, member_epoch=row.member_epoch)
+            self._beat(name, row.member_epoch)
             for name, row in sorted(self._state.pools.members.items())
         )
         return [(-1, Taken(Source(_MEMBERS, 0, -1), beat)) for beat in beats]

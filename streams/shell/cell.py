@@ -21,7 +21,7 @@ from schemas.codec import encode
 from schemas.events import Event
 from schemas.journal import Entry, EntryEvent
 from schemas.topics import ENTRY_BYTES_MAX
-from streams.core.decider import CORE_VERSION, step
+from streams.core.decider import CORE_VERSION, Acted, step
 from streams.core.tables import Image
 from streams.shell.alarms import Alarms
 from streams.shell.backpressure import Backpressure
@@ -168,7 +168,7 @@ class Cell:
         silence_ms = self._silence.owed_ms(elapsed_ms, step_ms)
         state.begin(header)
         is_over = self._silence.is_over(self._ports.monotonic.now_ms())
-        decided = step(state, self._taken, timers=is_over, silence_ms=silence_ms)
+        decided = step(state, self._taken, Acted(is_over, silence_ms))
         recorded = tuple(EntryEvent(cause=cause, body=encode(event)) for cause, event in decided)
         entry = replace(header, events=recorded)
         value = encode(entry)

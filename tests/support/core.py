@@ -11,7 +11,7 @@ from schemas import inputs as i
 from schemas.entry import InputRun
 from schemas.ids import OperationId, operation_id
 from schemas.topics import INPUT_TOPICS, TOPICS
-from streams.core.decider import Decided, genesis, step
+from streams.core.decider import Acted, Decided, genesis, step
 from streams.core.evolution import evolve
 from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken
@@ -106,7 +106,7 @@ class Core:
             taken.append(Taken(Source(TOPIC_OF[type(one)], 0, self.offset), one))
             self.offset += 1
         self.state.begin(made)
-        decided = step(self.state, taken, timers=timers, silence_ms=silence_ms)
+        decided = step(self.state, taken, Acted(timers, silence_ms))
         self._keep(made, decided)
         return [one.event for one in decided]
 

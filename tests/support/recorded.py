@@ -7,7 +7,7 @@ from schemas.entry import Entry, EntryEvent
 from schemas.ids import OwnerId
 from schemas.topics import Topic
 from schemas.units import Millis
-from streams.core.decider import CORE_VERSION, step
+from streams.core.decider import CORE_VERSION, Acted, step
 from streams.core.outcomes import Source, Taken
 from streams.core.tables import chain_hash
 from streams.shell.copies import runs_of
@@ -37,9 +37,7 @@ class RecordedCore(c.Core):
             taken.append(Taken(Source(run.topic, run.partition, run.first), word))
         made = c.Made(self.height, self.epoch, self.now_ms, inputs=runs_of(taken))
         self.state.begin(made)  # type: ignore[arg-type]
-        decided = step(
-            self.state, taken, timers=timers, silence_ms=Millis(min(silence_ms, after_ms))
-        )
+        decided = step(self.state, taken, Acted(timers, silence_ms))
         self._keep(made, decided)
         return [one.event for one in decided]
 

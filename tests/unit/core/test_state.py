@@ -7,7 +7,7 @@ import pytest
 from schemas import events as e
 from schemas.entry import InputRun
 from streams.core import invariants
-from streams.core.decider import decide_due, step
+from streams.core.decider import Acted, decide_due, step
 from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken, Unreadable
 from streams.core.tables import Table
@@ -65,7 +65,7 @@ def test_an_unreadable_input_is_quarantined_with_its_place():
     cell = s.cell()
     bad = Taken(Source(c.TOPIC_OF[type(c.join())], 5, 77), Unreadable("malformed", "why"))
     cell.state.begin(c.Made(cell.height + 1, 1, cell.now_ms))
-    ((cause, event),) = step(cell.state, [bad], timers=True)
+    ((cause, event),) = step(cell.state, [bad], Acted())
     assert (cause, type(event)) == (0, e.InputQuarantined)
     assert (event.topic, event.partition, event.offset) == ("members", 5, 77)
     assert (event.code, event.detail) == ("malformed", "why")
