@@ -115,7 +115,7 @@ def test_a_worker_that_is_late_says_one_thing_after_the_other() -> None:
 
 def test_members_renew_what_they_hold_under_the_other_policy() -> None:
     play = Play()
-    play.run(c.domain(c.dimension("slots", 1)), c.pool(lease_ms=600))
+    play.run(c.domain(c.dimension("slots", 1)), c.pool(lease_ms=1_500))
     play.run(c.join(places=3), c.heartbeat())
     (grant,) = c.only(e.GrantIssued, play.run(c.submitted("a", "1"), c.submitted("b", "1")))
     play.said.clear()
@@ -123,7 +123,7 @@ def test_members_renew_what_they_hold_under_the_other_policy() -> None:
     for _ in range(6):
         play.run(c.renewal(grant), after_ms=300)
     play.run(c.result(grant))
-    run = replayed(play.recorded, service_ms=lambda _: 1_500, policy="fifo")
+    run = replayed(play.recorded, service_ms=lambda _: 2_500, policy="fifo")
     kinds = {type(event) for one in run for _, event in one.decided}
     assert e.LeasesRenewed in kinds
     assert e.OutcomeMarkedUnknown not in kinds
