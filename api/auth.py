@@ -13,6 +13,7 @@ import hmac
 import logging
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -21,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from schemas.bodies import Role
 from schemas.body import Name
-from schemas.ids import TenantId, UserId
+from schemas.ids import SELF_POOL, TenantId, UserId
 
 SECRET_BYTES = 32
 ID_BYTES = 6
@@ -42,6 +43,8 @@ class Principal:
     role: Role
     tenant: TenantId | None
     user: UserId | None
+    pools: frozenset[str] | None = None
+    """Of a worker: the pools that it may work for; None for all."""
 
     @property
     def author(self) -> str:
@@ -52,6 +55,12 @@ class Principal:
     def sees_all(self) -> bool:
         """Operators and auditors see every tenant; everybody else only their own."""
         return self.role in (Role.OPERATOR, Role.AUDITOR)
+
+    def works_for(self, pool: str) -> bool:
+        """Whether its processes may be members of this pool: a tenant's only of pool `self`."""
+        if (pool == SELF_POOL) is not (self.role is Role.TENANT):
+            return False
+        return self.pools is None or pool in self.pools
 
     def sees(self, tenant: str | None) -> bool:
         """Whether something of this tenant exists for the caller."""
@@ -68,11 +77,14 @@ class KeyLine(BaseModel):
     role: Role
     tenant: Name | None = None
     user: Name | None = None
+    pools: tuple[Name, ...] | None = None
 
     @model_validator(mode="after")
     def _tenant_named(self) -> Self:
         if self.role is Role.TENANT and (self.tenant is None or self.user is None):
             raise ValueError("Expected tenant and user for role tenant, but one is missing")
+        if self.pools is not None and self.role is not Role.WORKER:
+            raise ValueError(f"Expected pools only for role worker, but the role is {self.role}")
         return self
 
     @property
@@ -83,29 +95,53 @@ class KeyLine(BaseModel):
             role=self.role,
             tenant=None if self.tenant is None else TenantId(self.tenant),
             user=None if self.user is None else UserId(self.user),
+            pools=None if self.pools is None else frozenset(self.pools),
         )
 
 
 def create_key(
-    *, role: Role, tenant: str | None = None, user: str | None = None
+    *,
+    role: Role,
+    tenant: str | None = None,
+    user: str | None = None,
+    pools: Sequence[str] = (),
 ) -> tuple[str, str]:
     """A new key and its line: the key is shown once, the line goes into the file.
 
+    Args:
+        role: what the key may do.
+        tenant: whose key it is, for role tenant.
+        user: person or service in the tenant.
+        pools: those that a worker may work for; none means all.
+
     Raises:
-        ValueError: role tenant without a tenant or a user.
+        ValueError: role tenant without a tenant or a user, or pools for another role than worker.
     """
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    line = KeyLine(id=key_id, sha256=_sha256(secret), role=role, tenant=tenant, user=user)
+    line = KeyLine(
+        id=key_id,
+        sha256=_sha256(secret),
+        role=role,
+        tenant=tenant,
+        user=user,
+        pools=tuple(pools) or None,
+    )
     return f"eh_{key_id}_{secret}", line.model_dump_json(exclude_none=True)
 
 
-def add_key(path: Path, *, role: Role, tenant: str | None = None, user: str | None = None) -> str:
+def add_key(
+    path: Path,
+    *,
+    role: Role,
+    tenant: str | None = None,
+    user: str | None = None,
+    pools: Sequence[str] = (),
+) -> str:
     """Append a new key's line to the file, which only its owner may read; returns the key.
 
-    Raises:
-        ValueError: as `create_key`.
+    Args and errors are those of `create_key`.
     """
-    key, line = create_key(role=role, tenant=tenant, user=user)
+    key, line = create_key(role=role, tenant=tenant, user=user, pools=pools)
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
         file.write(line + "\n")

@@ -16,7 +16,7 @@ from schemas import member_bodies as m
 from schemas.bodies import INPUT, Role
 from schemas.codes import CODES, Code
 from schemas.events import InputQuarantined
-from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId, TenantId, key_of_member
+from schemas.ids import MemberEpoch, MemberId, OperationId, TenantId, key_of_member
 from schemas.inputs import Input
 from schemas.topics import Topic
 
@@ -63,10 +63,10 @@ def granted(asker: Principal, asked: Queries, operation: str) -> Row:
     """The operation that a member of the caller may have been granted.
 
     Raises:
-        Refused: not found; the same for another tenant's, or another kind of pool's.
+        Refused: not found; the same for another tenant's, or another pool's.
     """
     row = asked.operation(bytes.fromhex(operation))
-    if row is None or (row.pool == SELF_POOL) is not (asker.role is Role.TENANT):
+    if row is None or not asker.works_for(row.pool):
         raise not_found()
     if asker.role is Role.TENANT and not asker.sees(row.tenant):
         raise not_found()

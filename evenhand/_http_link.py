@@ -18,9 +18,9 @@ import httpx
 
 from evenhand._http import Request, again, connection, reached, read
 from evenhand._http_lane import REST_S, REST_S_MAX, Post, Poster
-from evenhand._http_said import Lane, lane_of, request_of
+from evenhand._http_said import Lane, lane_of, refusal_of, request_of
 from evenhand._transport import Link, LinkLost
-from evenhand._words import bodies, codes, events, ids, inputs, plain
+from evenhand._words import bodies, events, ids, inputs, plain
 from evenhand._words import member_bodies as m
 from evenhand.errors import (
     DeliveriesGone,
@@ -175,8 +175,9 @@ class HttpLink:
     def _refused(
         self, word: inputs.Input, durable: Callable[[], None] | None, error: EvenhandError
     ) -> None:
-        if isinstance(word, inputs.OperationSubmitted):
-            self._heard.put(_rejected(word, error))
+        instead = refusal_of(word, error)
+        if instead is not None:
+            self._heard.put(instead)
         elif not isinstance(word, inputs.HeartbeatReported | inputs.CancellationRequested):
             _LOG.warning("%s was not taken: %s", type(word).__name__, error)
         if durable is not None:
@@ -247,24 +248,3 @@ def _full_name(authorization: str, member: str) -> str:
             "Expected a member's name of at most 100 ASCII letters, digits, dots and dashes"
         ) from None
     return ids.member_of_key(key_id, member)
-
-
-def _rejected(word: inputs.OperationSubmitted, error: EvenhandError) -> Any:
-    """What the topics would have told: the API refused it, and perhaps did not send it on."""
-    operation = ids.operation_id(
-        pool=word.pool,
-        tenant=word.tenant,
-        user=word.user,
-        idempotency_key=word.idempotency_key,
-    )
-    named: dict[str, Any] = {
-        "tenant": word.tenant,
-        "operation": operation,
-        "member": word.member,
-    }
-    code = error.code or codes.Code.INTERNAL
-    if code is codes.Code.IDEMPOTENCY_MISMATCH:
-        return events.SubmissionConflicted(**named)
-    return events.OperationRejected(
-        **named, code=code, detail=str(error), binds_key=not error.keep_key
-    )

@@ -7,10 +7,12 @@ A heartbeat has a lane of its own, since a renewal must not stand behind a resul
 from enum import Enum
 from typing import Any, Final, assert_never
 
+from evenhand._attempt import names
 from evenhand._http import Request, cancel, submit
 from evenhand._transport import Submission
-from evenhand._words import bodies, inputs
+from evenhand._words import bodies, codes, events, ids, inputs
 from evenhand._words import member_bodies as m
+from evenhand.errors import EvenhandError
 
 NOW: Final = {"Prefer": "wait=0"}
 """The answer may come as soon as the word is durable: what is decided is delivered anyway."""
@@ -171,3 +173,43 @@ def _result(word: inputs.ResultReported, speaks: dict[str, Any]) -> m.ResultOf:
 def _short(text: str | None) -> str | None:
     """A cell leaves out what is too long, and settles the rest."""
     return None if text is None or len(text) > m.TEXT_CHARS_MAX else text
+
+
+def refusal_of(word: inputs.Input, error: EvenhandError) -> Any:
+    """What the owner would have told of a word that the API did not pass on; None for nothing.
+
+    A submission may have been passed on all the same; whoever waits for it hears the first refusal.
+    """
+    code = error.code or codes.Code.INTERNAL
+    match word:
+        case inputs.JoinRequested():
+            return events.JoinRefused(member=word.member, member_epoch=word.member_epoch, code=code)
+        case inputs.StartRequested():
+            return events.StartRefused(**names(word), code=code)
+        case inputs.CheckpointReported():
+            return events.CheckpointRefused(**names(word), number=word.number, code=code)
+        case inputs.OperationSubmitted():
+            return _rejected(word, code, error)
+        case _:
+            return None
+
+
+def _rejected(word: inputs.OperationSubmitted, code: codes.Code, error: EvenhandError) -> Any:
+    operation = ids.operation_id(
+        pool=word.pool,
+        tenant=word.tenant,
+        user=word.user,
+        idempotency_key=word.idempotency_key,
+    )
+    if code is codes.Code.IDEMPOTENCY_MISMATCH:
+        return events.SubmissionConflicted(
+            tenant=word.tenant, operation=operation, member=word.member
+        )
+    return events.OperationRejected(
+        tenant=word.tenant,
+        operation=operation,
+        code=code,
+        detail=str(error),
+        binds_key=not error.keep_key,
+        member=word.member,
+    )

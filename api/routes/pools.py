@@ -17,7 +17,7 @@ from schemas import inputs as i
 from schemas import member_bodies as m
 from schemas.bodies import Role
 from schemas.codes import Code
-from schemas.ids import SELF_POOL, MemberEpoch, OperationId, PoolId, member_of_key
+from schemas.ids import MemberEpoch, OperationId, PoolId, member_of_key
 from schemas.topics import Topic
 
 HEARTBEAT_MS_MAX = 1_000
@@ -30,12 +30,9 @@ Name = Annotated[str, Path(max_length=200, description="Full name of the member.
 
 
 def _may_join(asker: Principal, pool: str) -> None:
-    """A tenant's process works for its tenant alone, a worker's for all tenants of a pool."""
-    if (pool == SELF_POOL) is not (asker.role is Role.TENANT):
-        kind = "a pool of workers" if pool != SELF_POOL else "pool self"
-        raise Refused(
-            Code.FORBIDDEN, f"Expected a key that may join {kind}, but its role is {asker.role}"
-        )
+    """A tenant's process works for its tenant alone, a worker's for all tenants of its pools."""
+    if not asker.works_for(pool):
+        raise Refused(Code.FORBIDDEN, f"Expected a key whose processes may join pool {pool}")
 
 
 @router.post(

@@ -18,6 +18,9 @@ def create_key(
     role: Annotated[Role, typer.Option(help="What the key may do.")],
     tenant: Annotated[str | None, typer.Option(help="Whose key; needed for role tenant.")] = None,
     user: Annotated[str | None, typer.Option(help="Person or service in the tenant.")] = None,
+    pool: Annotated[
+        list[str] | None, typer.Option(help="A pool that a worker may work for; none means all.")
+    ] = None,
 ) -> None:
     """Add a key to the keys file and print it, this once.
 
@@ -29,6 +32,8 @@ def create_key(
     path = ApiSettings().keys_path
     if role is Role.TENANT and not (tenant and user):
         leave(Exit.USAGE, "Expected --tenant and --user for role tenant, but one is missing")
-    key = add_key(path, role=role, tenant=tenant, user=user)
+    if pool and role is not Role.WORKER:
+        leave(Exit.USAGE, f"Expected --pool only for role worker, but the role is {role}")
+    key = add_key(path, role=role, tenant=tenant, user=user, pools=pool or ())
     say(f"Added to {path}. It cannot be shown again:")
     typer.echo(key)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from httpx_sse import EventSource, connect_sse
 
-from evenhand import Client, Http, LinkLost
+from evenhand import Client, Http, LinkLost, Worker, errors
 from evenhand._http_link import HttpLink
 from evenhand.cli.development import Development
 from evenhand.dev.broker import Broker
@@ -21,6 +21,7 @@ from evenhand.dev.processes import Processes
 from schemas.ids import MemberId
 from tests.support.desk import INTENT
 from tests.support.kafka import until
+from tests.support.told import Told
 from tests.support.words import i
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "work-over-http.md"
@@ -188,6 +189,20 @@ def test_a_link_that_would_miss_something_ends_its_member(cell: Development) -> 
         return False
 
     until(lost, "the link to be lost")
+    link.close(1)
+
+
+def test_a_worker_with_a_key_of_another_kind_ends_at_once(cell: Development) -> None:
+    worker = Worker(lambda _: None, pool="default", kafka=Http(cell.api_url, cell.tenant_key))
+    with pytest.raises(errors.Forbidden):
+        worker.run()
+
+
+def test_a_start_that_the_api_refuses_is_heard_as_refused(cell: Development) -> None:
+    link = HttpLink(Http(cell.api_url, cell.worker_key), MemberId("m"))
+    link.send(i.StartRequested(**{**Told(member=link._member).attempt, "operation": bytes(16)}))
+    heard = until(lambda: [*link.receive(0.1)] or None, "an answer")
+    assert [(type(one).__name__, one.code) for one in heard] == [("StartRefused", "not-found")]
     link.close(1)
 
 

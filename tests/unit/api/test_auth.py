@@ -78,3 +78,15 @@ def test_a_broken_line_is_named_at_start(tmp_path: Path) -> None:
 def test_role_tenant_needs_a_tenant_and_a_user() -> None:
     with pytest.raises(ValidationError, match="Expected tenant and user"):
         create_key(role=Role.TENANT, tenant="acme")
+
+
+def test_pools_are_for_workers_and_without_any_a_worker_works_for_all(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="Expected pools only for role worker"):
+        create_key(role=Role.OPERATOR, pools=["p"])
+    path = tmp_path / "keys.jsonl"
+    made = [add_key(path, role=Role.WORKER, pools=pools) for pools in ([], ["p", "r"])]
+    every, some = (Keys(path).principal(key) for key in made)
+    assert every is not None
+    assert some is not None
+    assert [every.works_for(pool) for pool in ("p", "q", "self")] == [True, True, False]
+    assert [some.works_for(pool) for pool in ("p", "q", "self")] == [True, False, False]

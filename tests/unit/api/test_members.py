@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from api.auth import add_key
+from schemas.bodies import Role
 from tests.support.door import Entrance
-from tests.support.speaking import granted, member, workplace
+from tests.support.speaking import granted, member, say, workplace
 from tests.support.told import START_MS
 from tests.support.words import e, i
 
@@ -41,6 +43,17 @@ def test_a_key_joins_only_pools_of_its_kind(door: Entrance, key: str, pool: str)
     found = door.ask("POST", "/v1/members", key=key, json={"pool": pool, "places": 1})
     assert (found.status_code, found.json()["code"]) == (403, "forbidden")
     assert door.sender.sent == []
+
+
+def test_a_worker_works_only_for_the_pools_of_its_key(door: Entrance) -> None:
+    for pool, status in (("p", 201), ("q", 403)):
+        door.keys["one"] = add_key(door.keys_path, role=Role.WORKER, pools=["p"])
+        door.sender.owner = slot
+        found = door.ask("POST", "/v1/members", key="one", json={"pool": pool, "places": 1})
+        assert found.status_code == status
+    door.keys["one"] = add_key(door.keys_path, role=Role.WORKER, pools=["q"])
+    granted(door)
+    assert say(door, "start", key="one", member=member(door, "one")).json()["code"] == "not-found"
 
 
 def slot(asked: Any, lease_ms: int | None = 1_500) -> list[Any]:
