@@ -23,8 +23,21 @@ from .routes import (
     metrics,
     operations,
     pools,
+    slots,
     tenants,
     unknowns,
+)
+
+_NOUNS = (
+    operations,
+    unknowns,
+    slots,
+    dead_letters,
+    tenants,
+    budgets,
+    members,
+    pools,
+    attempts,
 )
 
 
@@ -55,7 +68,7 @@ def create_app(views: Views, sender: Sender, keys: Keys, waits: Waits | None = N
         redoc_url=None,
     )
     app.state.door = Door(views, sender, keys, waits or Waits())
-    for module in (operations, unknowns, dead_letters, tenants, budgets, members, pools, attempts):
+    for module in _NOUNS:
         app.include_router(module.router, prefix="/v1")
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -1,11 +1,12 @@
 """Pages of lists: whose things are on them, how many, and where the next one begins."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from typing import Annotated
 
 from fastapi import Query
 
+from projections.attempts import SlotAnswer, UnknownAnswer
 from schemas.codes import Code
 
 from .auth import Principal
@@ -13,6 +14,7 @@ from .problems import Refused, not_found
 
 PAGE_MAX = 100
 PAGE_DEFAULT = 50
+SINCE_BYTES = 8
 
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
 TenantFilter = Annotated[str | None, Query(description="For operators and auditors.")]
@@ -38,11 +40,30 @@ def cursor(text: str | None) -> bytes | None:
         Refused: malformed.
     """
     try:
-        return None if text is None else urlsafe_b64decode(text.encode())
+        return None if text is None else b64decode(text, altchars=b"-_", validate=True)
     except (NotBase64, ValueError) as error:
         raise Refused(
             Code.MALFORMED, "Expected a cursor from `next` of another page, but it is none"
         ) from error
+
+
+def age_cursor(text: str | None) -> tuple[int, bytes] | None:
+    """As `cursor`, of lists by age: since when, and the key.
+
+    Raises:
+        Refused: malformed.
+    """
+    place = cursor(text)
+    if place is None:
+        return None
+    return int.from_bytes(place[:SINCE_BYTES], "big"), place[SINCE_BYTES:]
+
+
+def age_next(following: UnknownAnswer | SlotAnswer | None) -> str | None:
+    """`next` of a page by age."""
+    if following is None:
+        return None
+    return next_of(following.since_ms.to_bytes(SINCE_BYTES, "big") + following.key)
 
 
 def next_of(begin: bytes | None) -> str | None:

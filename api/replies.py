@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
+from projections.attempts import SlotAnswer, UnknownAnswer
 from projections.queries import Queries
 from projections.views.doubt import Doubt as DoubtRow
 from projections.views.doubt import Evidence as EvidenceRow
 from projections.views.operation import Operation as OperationRow
-from projections.work import UnknownAnswer
 from schemas import bodies as b
 from schemas import operator_bodies as o
 from schemas.journal import Position
@@ -111,6 +111,24 @@ def unknown(asked: Queries, answer: UnknownAnswer) -> o.Unknown:
         tokens=attempt.tokens if attempt.held else 0,
         started_at=_at(attempt.started_ms),
         unknown=doubt(attempt.doubt, None),
+    )
+
+
+def slot(asked: Queries, answer: SlotAnswer) -> o.Slot:
+    """The slots of one attempt."""
+    return o.Slot(
+        operation=answer.operation.hex(),
+        tenant=answer.tenant,
+        domain=answer.row.domain,
+        pool=answer.row.pool,
+        member=answer.member,
+        attempt=answer.row.attempt,
+        state=answer.phase,
+        slots=answer.row.slots,
+        tokens=answer.row.tokens,
+        held_since=instant(answer.since_ms),
+        held_ms=max(0, asked.time_ms - answer.since_ms),
+        until=_at(answer.until_ms),
     )
 
 

@@ -7,7 +7,7 @@ from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS
 from .views.config import CONFIG
 from .views.domain import DOMAINS
 from .views.history import HISTORIES
-from .views.leases import LEASES
+from .views.holding import HOLDINGS, UNCLAIMED
 from .views.ledger import LEDGERS
 from .views.listing import CHILDREN, DEAD_LETTERS, LISTED
 from .views.members import MEMBERS
@@ -28,7 +28,8 @@ PROJECTIONS: tuple[Projection[Any], ...] = (
     LEDGERS,
     DOMAINS,
     MEMBERS,
-    LEASES,
+    HOLDINGS,
+    UNCLAIMED,
     DEAD_LETTERS,
     CHILDREN,
     HISTORIES,

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from schemas.topics import INPUT_TOPICS, Topic
 
+from .attempts import AttemptQueries
 from .capacity import CapacityQueries
 from .keys import names
 from .views.quarantine import QUARANTINES
 from .views.tenant import Tenant
-from .work import WorkQueries
 
 
 class Balance(NamedTuple):
@@ -21,7 +21,7 @@ class Balance(NamedTuple):
     """Operations admitted that are neither live nor over."""
 
 
-class Queries(WorkQueries, CapacityQueries):
+class Queries(AttemptQueries, CapacityQueries):
     """Answers from one snapshot; made for one request and dropped after it."""
 
     def quarantined(self) -> dict[str, int]:

@@ -1,9 +1,7 @@
 """Questions about operations: one, many, their history, and those that await somebody."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import nsmallest
-from typing import NamedTuple
 
 from schemas.phase import Phase
 
@@ -11,11 +9,10 @@ from .keys import after, join
 from .projection import Projection
 from .reading import Reading
 from .views.history import HISTORIES, History
-from .views.leases import LEASES, Leases, lease_key
+from .views.holding import HOLDINGS, Holding, holding_key
 from .views.listing import CHILDREN, DEAD_LETTERS, LISTED, listed_at, newest_first
 from .views.operation import OPERATIONS, Operation
 from .views.queue import QUEUES, WAITING, Queue, queue_of
-from .views.unknown import UNKNOWNS, Unknown, parse_unknown
 
 PLACE_SCAN_MAX = 1_000
 """Waiting rows that are counted for a place, from either end: half a millisecond."""
@@ -31,26 +28,6 @@ class Page:
 
     items: list[tuple[bytes, Operation]]
     next: bytes | None
-
-
-class UnknownAnswer(NamedTuple):
-    """One attempt whose outcome is unknown; sorts the oldest first."""
-
-    since_ms: int
-    key: bytes
-    tenant: str
-    operation: bytes
-    incarnation: int
-    epoch: int
-    row: Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownPage:
-    """Unknown outcomes, oldest first; `next` is the first of the following page, if any."""
-
-    items: list[UnknownAnswer]
-    next: UnknownAnswer | None
 
 
 class WorkQueries(Reading):
@@ -79,8 +56,8 @@ class WorkQueries(Reading):
         """Until when the newest attempt's lease lasts; None without one."""
         if row.holder is None or row.holder_epoch is None:
             return None
-        leases: Leases | None = self.row(LEASES, lease_key(row.holder, row.holder_epoch))
-        return None if leases is None else leases.expires_ms.get(operation)
+        held: Holding | None = self.row(HOLDINGS, holding_key(row.holder, row.holder_epoch))
+        return None if held is None else held.expires_ms.get(operation)
 
     def turns(self, operation: bytes, row: Operation) -> int | None:
         """Provider turns of a run that were admitted; None if it is no run."""
@@ -130,40 +107,6 @@ class WorkQueries(Reading):
             if row is not None and key.endswith(_ends(index, row)) and keep(row):
                 items.append((operation, row))
         return Page(items, None)
-
-    def unknowns(
-        self, tenant: str | None = None, domain: str | None = None
-    ) -> Iterator[UnknownAnswer]:
-        """Every attempt whose outcome is unknown; their number is bounded by slots."""
-        for one in self._unknowns(b"" if tenant is None else join(tenant)):
-            if domain is None or one.row.domain == domain:
-                yield one
-
-    def _unknowns(self, prefix: bytes) -> Iterator[UnknownAnswer]:
-        for key, row in self.rows(UNKNOWNS, prefix):
-            yield UnknownAnswer(row.doubt.since_ms, key, *parse_unknown(key), row)
-
-    def unknown_page(
-        self,
-        *,
-        tenant: str | None,
-        domain: str | None,
-        begin: tuple[int, bytes] | None,
-        limit: int,
-    ) -> UnknownPage:
-        """At most `limit` of them, oldest first, from `begin` (since and key) on."""
-        found = self.unknowns(tenant, domain)
-        later = (one for one in found if begin is None or _age(one) >= begin)
-        first = nsmallest(limit + 1, later, key=_age)
-        return UnknownPage(first[:limit], first[limit] if len(first) > limit else None)
-
-    def unknowns_of(self, operation: bytes, row: Operation) -> list[UnknownAnswer]:
-        """The unknown attempts of one operation, oldest first."""
-        return sorted(self._unknowns(join(row.tenant) + operation), key=_age)
-
-
-def _age(one: UnknownAnswer) -> tuple[int, bytes]:
-    return one.since_ms, one.key
 
 
 def _ends(index: Projection[bytes], row: Operation) -> bytes:

@@ -49,6 +49,33 @@ class Unknowns(Reply):
     next: str | None = None
 
 
+class Slot(Reply):
+    """What one attempt holds of its domain's slots."""
+
+    operation: str
+    tenant: str
+    domain: str
+    pool: str
+    member: str
+    attempt: int
+    state: Phase
+    """granted, leased, started or unknown."""
+    slots: int
+    tokens: int
+    held_since: Instant
+    held_ms: int
+    """By the time of the last entry."""
+    until: Instant | None
+    """When the claim, the lease or the hold ends, if nothing happens before."""
+
+
+class Slots(Reply):
+    """One page, held longest first."""
+
+    items: list[Slot]
+    next: str | None = None
+
+
 class Reconcile(Request):
     """`POST /v1/unknowns/{operation}:reconcile`."""
 

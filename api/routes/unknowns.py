@@ -1,15 +1,18 @@
 """Unknown outcomes: which there are, and what an operator says became of one."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response, status
 
 from api import replies
+from api.auth import Principal
 from api.door import ADoor, AnOperator, AReader, Asked
 from api.operating import ask
-from api.paging import PAGE_DEFAULT, Limit, TenantFilter, cursor, next_of, scope
+from api.paging import PAGE_DEFAULT, Limit, TenantFilter, age_cursor, age_next, scope
 from api.prefer import WaitMs
 from api.problems import Refused, not_found
+from projections.attempts import UnknownAnswer, oldest
 from projections.queries import Queries
 from projections.views.operation import Operation as Row
 from schemas import operator_bodies as o
@@ -19,12 +22,10 @@ from schemas.inputs import ReconcileRequested
 from schemas.phase import Phase
 from schemas.units import Tokens
 
-SINCE_BYTES = 8
-"""How a cursor begins: since when the first outcome of the page is unknown."""
-
 router = APIRouter(tags=["unknowns"])
 
-Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Operation id.")]
+HEX = r"^[0-9a-f]{32}$"
+Id = Annotated[str, Path(pattern=HEX, description="Operation id.")]
 
 
 @router.get("/unknowns")
@@ -33,6 +34,7 @@ async def list_unknowns(
     asked: Asked,
     tenant: TenantFilter = None,
     domain: str | None = None,
+    operation: Annotated[str | None, Query(pattern=HEX)] = None,
     begin: Annotated[str | None, Query(alias="cursor")] = None,
     limit: Limit = PAGE_DEFAULT,
 ) -> o.Unknowns:
@@ -40,22 +42,21 @@ async def list_unknowns(
 
     Among them are older attempts of operations that went on without them.
     """
-    place = cursor(begin)
-    page = asked.unknown_page(
-        tenant=scope(asker, tenant),
-        domain=domain,
-        begin=None
-        if place is None
-        else (int.from_bytes(place[:SINCE_BYTES], "big"), place[SINCE_BYTES:]),
-        limit=limit,
-    )
-    following = page.next
+    owner = scope(asker, tenant)
+    found: Iterable[UnknownAnswer] = asked.unknowns(owner, domain)
+    if operation is not None:
+        found = _of_one(asked, asker, operation)
+    page = oldest(found, begin=age_cursor(begin), limit=limit)
     return o.Unknowns(
-        items=[replies.unknown(asked, one) for one in page.items],
-        next=None
-        if following is None
-        else next_of(following.since_ms.to_bytes(SINCE_BYTES, "big") + following.key),
+        items=[replies.unknown(asked, one) for one in page.items], next=age_next(page.next)
     )
+
+
+def _of_one(asked: Queries, asker: Principal, operation: str) -> list[UnknownAnswer]:
+    row = asked.operation(bytes.fromhex(operation))
+    if row is None or not asker.sees(row.tenant):
+        raise not_found()
+    return asked.unknowns_of(bytes.fromhex(operation), row)
 
 
 @router.post("/unknowns/{operation}:reconcile", status_code=status.HTTP_202_ACCEPTED)

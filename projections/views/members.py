@@ -46,7 +46,7 @@ _WORK = (
 
 
 def _by_member(seen: Seen) -> bytes | None:
-    return join(seen.event.member)
+    return join(seen.event.member) if seen.event.member else None
 
 
 def _apply(row: Member, seen: Seen) -> Member | None:
@@ -72,7 +72,9 @@ def _apply(row: Member, seen: Seen) -> Member | None:
 
 
 def _move(row: Member, seen: Seen) -> None:
-    row.granted += (seen.after is Phase.GRANTED) - (seen.before is Phase.GRANTED)
+    event, operation = seen.event, seen.operation
+    was_its = operation is not None and operation.holder == event.member
+    row.granted += (seen.after is Phase.GRANTED) - (seen.before is Phase.GRANTED and was_its)
     row.leased += (seen.after is Phase.LEASED) - (seen.before is Phase.LEASED)
     row.started += (seen.after is Phase.STARTED) - (seen.before is Phase.STARTED)
 

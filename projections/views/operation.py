@@ -192,6 +192,8 @@ def _attempted(row: Operation, seen: Seen) -> None:
     match event := seen.event:
         case e.GrantIssued():
             _granted(row, event, seen)
+        case e.LeaseClaimed():  # in an open pool nobody held the grant before
+            row.holder, row.holder_epoch = event.member, event.member_epoch
         case e.StartAccepted():
             row.started_ms = seen.time_ms
             row.send_within_ms = event.send_within_ms

@@ -27,6 +27,7 @@ class Unknown(msgspec.Struct, array_like=True, kw_only=True):
     attempt: int = 0
     member: str = ""
     member_epoch: str = ""
+    granted_ms: int | None = None
     started_ms: int | None = None
     requests: int = 0
     tokens: int = 0
@@ -86,6 +87,7 @@ def _begin(event: e.OutcomeMarkedUnknown, seen: Seen) -> Unknown:
         attempt=row.attempt,
         member=event.member,
         member_epoch=event.member_epoch,
+        granted_ms=row.granted_ms,
         started_ms=row.started_ms,
         requests=row.requests,
         tokens=row.tokens,

@@ -163,6 +163,8 @@ def agree_on_unknowns(cell: Any, asked: Queries) -> None:
         held = (one.row.slots for one in asked.unknowns(domain=name) if one.row.held)
         assert slots.unknown == sum(held)
         assert slots.held + slots.in_use == slots.counted
+        shown = sum(one.row.slots for one in asked.held_slots(domain=name))
+        assert shown == slots.counted
 
 
 def agree_on_leases(cell: Any, asked: Queries) -> None:

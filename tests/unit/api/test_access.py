@@ -35,6 +35,8 @@ CALLS = [
     ("GET", "/v1/operations?tenant=bolt"),
     ("GET", f"/v1/operations?parent={OWN}"),
     ("GET", "/v1/unknowns?tenant=bolt"),
+    ("GET", f"/v1/unknowns?operation={OWN}"),
+    ("GET", "/v1/slots?tenant=bolt"),
     ("GET", "/v1/dead-letters?tenant=bolt"),
     ("GET", "/v1/tenants/bolt"),
     ("GET", "/v1/tenants/bolt/queue"),
@@ -53,7 +55,7 @@ def test_another_tenants_thing_does_not_exist(door: Entrance, method: str, path:
     assert all(word.tenant == "bolt" for word in door.sender.sent)
 
 
-LISTS = ("tenants", "operations", "budgets", "members", "unknowns", "dead-letters")
+LISTS = ("tenants", "operations", "budgets", "members", "unknowns", "slots", "dead-letters")
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -79,6 +81,7 @@ ROUTES = [
     ("POST", f"/v1/operations/{OWN}:cancel", {"acme", "operator"}),
     ("POST", f"/v1/operations/{OWN}:retry", {"operator"}),
     ("GET", "/v1/unknowns", READERS),
+    ("GET", "/v1/slots", READERS),
     ("POST", f"/v1/unknowns/{OWN}:reconcile", {"operator"}),
     ("GET", "/v1/dead-letters", READERS),
     ("GET", "/v1/tenants", READERS),

@@ -265,3 +265,37 @@ def test_what_a_stranger_says_of_an_operation_is_not_in_its_history(door: Entran
     door.tell(e.ResultRefusedStale(**stale, code="not-found", outcome="success"))
     found = door.ask("GET", f"/v1/operations/{TOLD.id.hex()}/events").json()
     assert "ResultRefusedStale" not in {step["type"] for step in found["items"]}
+
+
+def test_slots_are_listed_by_how_long_they_are_held(door: Entrance) -> None:
+    doubt(door)
+    later, waiting = Told("k2", sequence=2, member="m2"), Told("k3", sequence=3)
+    door.tell((0, later.admitted()), (1, waiting.admitted()), inputs=[(0, 0, 2)])
+    door.tell(later.granted())
+    found = door.ask("GET", "/v1/slots").json()["items"]
+    assert [(one["state"], one["member"], one["slots"]) for one in found] == [
+        ("unknown", "m1", 1),
+        ("granted", "m2", 1),
+    ]
+    assert found[1]["until"] == "2023-11-14T22:13:50.000Z"
+    door.tell(*later.started(START_MS + 200))
+    older = door.ask("GET", "/v1/slots", params={"older_than_ms": 3}).json()["items"]
+    assert [one["operation"] for one in older] == [TOLD.id.hex()]
+    assert door.ask("GET", "/v1/slots", params={"domain": "x"}).json()["items"] == []
+    door.tell(later.result(), later.settled())
+    assert len(door.ask("GET", "/v1/slots").json()["items"]) == 1
+
+
+def test_unknown_outcomes_of_one_operation_can_be_asked_for(door: Entrance) -> None:
+    doubt(door)
+    doubt(door, Told("k2", sequence=2))
+    assert [one["operation"] for one in unknowns(door, operation=TOLD.id.hex())] == [TOLD.id.hex()]
+
+
+@pytest.mark.parametrize("path", ["/v1/unknowns", "/v1/slots", "/v1/dead-letters"])
+@pytest.mark.parametrize("cursor", ["x", "ä"])
+def test_a_cursor_that_nobody_was_given_is_malformed(
+    door: Entrance, path: str, cursor: str
+) -> None:
+    reply = door.ask("GET", path, params={"cursor": cursor})
+    assert (reply.status_code, reply.json()["code"]) == (400, "malformed")
