@@ -140,6 +140,7 @@ def _cell_faults(state: State, name: str, body: CellConfig) -> Iterator[str]:
         yield from _range_faults(body, 1, (field,), most)
     yield from _range_faults(body, 1, POSITIVE_BOUNDS)
     yield from _range_faults(body, 0, BOUNDS)
+    yield from _range_faults(body, LEASE_MS_MIN, ("self_lease_ms",))
     yield from _share_faults(body.tenant_defaults)
     if body.tenant_defaults.budgets:
         yield "Expected no budgets in tenant_defaults: a budget belongs to a named tenant"

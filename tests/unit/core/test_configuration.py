@@ -8,7 +8,9 @@ from schemas.codes import Code
 from schemas.inputs import CellConfig, DomainConfig, TenantBudget, TenantConfig
 from streams.core.configuration import ENTRY_BOUNDS
 from streams.core.limits import (
+    COUNT_MAX,
     DIMENSIONS_MAX,
+    LEASE_MS_MIN,
     LIMIT_MAX,
     NAME_BYTES_MAX,
     PLACES_MAX,
@@ -69,6 +71,7 @@ NOT_NEGATIVE = (
     ("field", "least", "most"),
     [(f, 1, LIMIT_MAX) for f in POSITIVE]
     + [(f, 0, LIMIT_MAX) for f in NOT_NEGATIVE]
+    + [("self_lease_ms", LEASE_MS_MIN, LIMIT_MAX)]
     + [(f, 1, most) for f, most in ENTRY_BOUNDS.items()],
 )
 def test_a_bound_of_the_cell_has_a_least_and_a_largest_value(field, least, most):
@@ -82,22 +85,30 @@ def test_a_bound_of_the_cell_has_a_least_and_a_largest_value(field, least, most)
 
 
 @pytest.mark.parametrize(
-    ("field", "least"),
+    ("field", "least", "most"),
     [
-        ("waiting_count_max", 0),
-        ("waiting_bytes_max", 0),
-        ("transit_ms", 0),
-        ("claim_by_ms", 1),
-        ("send_within_ms", 1),
-        ("hold_initial_ms", 1),
+        ("waiting_count_max", 0, LIMIT_MAX),
+        ("waiting_bytes_max", 0, LIMIT_MAX),
+        ("transit_ms", 0, LIMIT_MAX),
+        ("claim_by_ms", 1, LIMIT_MAX),
+        ("send_within_ms", 1, LIMIT_MAX),
+        ("hold_initial_ms", 1, LIMIT_MAX),
+        ("attempts_max", 1, LIMIT_MAX),
+        ("retry_backoff_ms", 1, LIMIT_MAX),
+        ("unknown_hold_ms", 1, LIMIT_MAX),
+        ("throttles_max", 0, COUNT_MAX),
+        ("retry_burst", 0, COUNT_MAX),
+        ("cooldown_ms", 0, COUNT_MAX),
+        ("retry_percent", 0, 100),
+        ("call_ms_max", 1, DomainConfig(dimensions=()).unknown_hold_ms),
     ],
 )
-def test_a_number_of_a_domain_has_a_least_and_a_largest_value(field, least):
+def test_a_number_of_a_domain_has_a_least_and_a_largest_value(field, least, most):
     for value, good in (
         (least - 1, False),
         (least, True),
-        (LIMIT_MAX, True),
-        (LIMIT_MAX + 1, False),
+        (most, True),
+        (most + 1, False),
     ):
         assert taken(c.config("domain", "d2", replace(DOMAIN, **{field: value}))) is good, value
 
@@ -115,6 +126,14 @@ def test_a_number_of_a_domain_has_a_least_and_a_largest_value(field, least):
         ("waiting_count_max", 0, True),
         ("waiting_bytes_max", -1, False),
         ("waiting_bytes_max", LIMIT_MAX + 1, False),
+        ("runtime_ms_max", 0, False),
+        ("runtime_ms_max", 1, True),
+        ("turns_max", -1, False),
+        ("turns_max", 0, True),
+        ("context_bytes_max", -1, False),
+        ("context_bytes_max", 0, True),
+        ("artifacts_max", -1, False),
+        ("artifacts_max", 0, True),
     ],
 )
 def test_a_tenants_share_and_caps_have_a_range(field, value, good):
@@ -132,6 +151,12 @@ def test_a_tenants_share_and_caps_have_a_range(field, value, good):
         ({"places_max": 1}, True),
         ({"places_max": PLACES_MAX}, True),
         ({"places_max": PLACES_MAX + 1}, False),
+        ({"lease_ms": LEASE_MS_MIN - 1}, False),
+        ({"lease_ms": LEASE_MS_MIN}, True),
+        ({"lease_ms": LIMIT_MAX + 1}, False),
+        ({"unclaimed_max": 0}, False),
+        ({"unclaimed_max": 1}, True),
+        ({"unclaimed_max": PLACES_MAX + 1}, False),
         ({"domains": ("d",)}, True),
         ({"domains": ("d", "none")}, False),
         ({"name": "self"}, False),
