@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
+from msgspec.structs import replace
+
 from schemas import events as e
 from schemas import inputs as i
 from tests.support import cells as s
@@ -72,6 +74,7 @@ class Walk:
                 c.domain(c.dimension("slots", 2), name="d2", hold_initial_ms=100, **HOLD),
                 c.pool(places_max=9, lease_ms=1_000),
                 c.pool("q", domains=("d2",), lease_ms=500),
+                c.pool("open-to-all", unclaimed_max=2, lease_ms=1_000),
             )
         )
         budget = i.TenantBudget(domain="d", dimensions=(c.dimension("requests", 4),))
@@ -87,6 +90,13 @@ class Walk:
                 epoch = event.incarnation, event.epoch
                 assert epoch > self.newest.get(event.operation, (-1, 0)), "an epoch came again"
                 self.newest[event.operation] = epoch
+            if isinstance(event, e.LeaseClaimed):
+                self.grants += [
+                    replace(one, member=event.member, member_epoch=event.member_epoch)
+                    for one in self.grants
+                    if not one.member
+                    and (one.operation, one.epoch) == (event.operation, event.epoch)
+                ]
             if isinstance(event, e.StartAccepted):
                 named = (event.operation, event.incarnation, event.attempt)
                 assert named not in self.starts, "a second start of one attempt was accepted"
@@ -137,7 +147,7 @@ class Walk:
         if self.seen and chance.random() < 0.15:
             return chance.choice(self.seen)
         run, odd = chance.random() < 0.1, chance.random() < 0.15
-        pool = chance.choice(["p", "p", "p", "q", "self"])
+        pool = chance.choice(["p", "p", "p", "q", "self", "open-to-all"])
         domain = "d2" if pool == "q" else chance.choice(["d", "d", "d", "d2"])
         asked = c.submitted(
             chance.choice(TENANTS),
@@ -163,7 +173,7 @@ class Walk:
         if roll < 0.3:
             if chance.random() < 0.3:
                 self.lives[member] += 1
-            pool = "p" if member == "m1" else chance.choice(["p", "q", "self"])
+            pool = "p" if member == "m1" else chance.choice(["p", "q", "self", "open-to-all"])
             return c.join(
                 member,
                 places=chance.choice([0, 1, 3, 3]),
@@ -185,10 +195,17 @@ class Walk:
         return c.heartbeat(member, self.epoch(member), *named)
 
     def claim(self) -> i.ClaimRequested:
-        return c.claim(self.some())
+        grant = self.some()
+        return c.claim(grant, **self.taker(grant))
 
     def start(self) -> i.StartRequested:
-        return c.start(self.some())
+        grant = self.some()
+        return c.start(grant, **self.taker(grant))
+
+    def taker(self, grant: e.GrantIssued) -> dict[str, str]:
+        """Who may take it: whoever it names, or anybody if it names nobody."""
+        member = grant.member or self.chance.choice(MEMBERS)
+        return {"member": member, "member_epoch": grant.member_epoch or self.epoch(member)}
 
     def sent(self) -> i.SendReported:
         return c.sent(self.some(), self.chance.choice([0, 5, 150, 10_000, -1]))

@@ -279,6 +279,22 @@ def test_what_a_person_does_needs_a_name_and_a_reason(asked, wrong):
     assert s.one(e.InputQuarantined, cell.run(asked(grant, **wrong))).code == Code.INVALID_FIELD
 
 
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"verdict": "ended"}, Code.INVALID_FIELD),
+        ({"prompt_tokens": -1}, Code.USAGE_OUT_OF_RANGE),
+        ({"output_tokens": 10**12}, Code.USAGE_OUT_OF_RANGE),
+    ],
+)
+def test_a_verdict_that_makes_no_sense_is_set_aside(wrong, code):
+    cell = s.cell(SLOTS)
+    grant = s.unknown(cell, ONE)
+    asked = c.reconcile(grant, **{"verdict": "failed", **wrong})
+    assert s.one(e.InputQuarantined, cell.run(asked)).code == code
+    assert s.phase(cell, grant) == "unknown"
+
+
 def test_a_dead_operation_is_a_repeat_of_its_key_and_a_cancellation_does_nothing():
     cell = s.cell(SLOTS, attempts_max=1)
     dead(cell)

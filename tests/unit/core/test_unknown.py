@@ -192,6 +192,13 @@ def test_a_longest_call_that_has_passed_is_proof_at_once():
     ]
 
 
+def test_a_longest_call_that_ends_after_the_bound_proves_nothing():
+    cell = cell_of(call_ms_max=HOLD_MS, unknown_hold_ms=HOLD_MS)
+    reported(cell)
+    events = cell.run(after_ms=HOLD_MS) + cell.run(after_ms=HOLD_MS)
+    assert s.said(events) == ["ReservationForfeited", "OperatorActionNeeded"]
+
+
 RESOLVES_LATER = [
     (c.result, "succeeded", ["OutcomeReconciled", "ResultRecorded"]),
     (lambda grant: c.evidence(grant, "failed"), "failed", ["OutcomeReconciled"]),
