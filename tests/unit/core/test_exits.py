@@ -107,6 +107,17 @@ def test_a_time_step_moves_every_live_exit_by_itself():
     assert s.used(cell, "requests") == 0
 
 
+@pytest.mark.parametrize("outcome", ["success", "not_sent", "unknown"])
+def test_what_has_left_a_window_returns_to_it_by_no_end_of_its_call(outcome):
+    cell = s.cell(c.dimension("requests", 1, window_ms=100), send_within_ms=50)
+    grant = s.started(cell, c.submitted("a", "1", start_within_ms=1_000))
+    cell.run(after_ms=1_000)
+    assert s.used(cell, "requests") == 0
+    cell.run(c.result(grant, outcome))
+    assert s.used(cell, "requests") == 0
+    assert s.same_as_followed(cell)
+
+
 def test_a_cell_is_woken_at_the_next_exit_while_work_waits_and_not_otherwise():
     cell = s.cell(c.dimension("requests", 1, window_ms=1_000))
     grant = s.started(cell, c.submitted("a", "1"))
