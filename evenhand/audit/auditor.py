@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
 from schemas import events as e
-from schemas.codec import decode
+from schemas.codec import decode, decode_entry
 from schemas.entry import Entry
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.ids import CellId
-from schemas.registry import MARKER
 from schemas.topics import Topic
 
 from .answers import Answers, balance
@@ -119,16 +118,12 @@ class _Auditor:
 
         Returns: False if it was written by a newer program: nothing after it can be judged.
         """
-        entry = None
         try:
-            entry = decode(value)
+            entry = decode_entry(value)
         except UnknownSchema as error:
-            if value.startswith(MARKER):
-                self._halt(offset, str(error))
-                return False
-        except Undecodable:
-            pass  # a stranger's bytes under a name of ours: noise, as for every reader
-        if not isinstance(entry, Entry) or not self._chain.accepts(offset, entry):
+            self._halt(offset, str(error))
+            return False
+        if entry is None or not self._chain.accepts(offset, entry):
             self._noise += 1
             return True
         return self._entry(offset, entry)

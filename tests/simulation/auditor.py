@@ -16,6 +16,7 @@ from streams.shell.journal import Record
 from streams.shell.tables import Applied
 from tests.simulation.inputs import InputTopics
 from tests.simulation.lives import Lives
+from tests.simulation.members import Crew
 from tests.simulation.outbox import Lane, PublicTopics, Published, lane_of
 from tests.simulation.workload import CELL, Sent
 
@@ -38,7 +39,7 @@ class Auditor:
 
     def findings(
         self, log: Sequence[Record], inputs: InputTopics, public: PublicTopics,
-        sent: dict[Source, Sent],
+        sent: dict[Source, Sent], crew: Crew,
     ) -> Iterator[str]:  # fmt: skip
         """Everything that is wrong, as sentences; nothing if all is well."""
         accepted = dict(accepted_of(log))
@@ -53,13 +54,15 @@ class Auditor:
         yield from _time_runs_on(accepted)
         yield from _taken_once(accepted, inputs)
         yield from _answered(accepted, sent)
+        yield from _renewed(accepted, inputs)
         yield from _published(accepted, public)
         lives = Lives()
         for offset, entry in accepted.items():
+            lives.begin(entry)
             for recorded in entry.events:
                 for complaint in lives.see(decode(recorded.body)):
                     yield f"{complaint} at {offset}"
-        yield from lives.at_the_end()
+        yield from lives.at_the_end(crew)
 
 
 def accepted_of(log: Sequence[Record]) -> Iterator[tuple[int, Entry]]:
@@ -135,6 +138,24 @@ def _answered(accepted: dict[int, Entry], sent: dict[Source, Sent]) -> Iterator[
                 bound.setdefault((asked.body.tenant, asked.body.idempotency_key), asked.body)
     for source in unanswered:
         yield f"What came at {source} was never answered"
+
+
+def _renewed(accepted: dict[int, Entry], inputs: InputTopics) -> Iterator[str]:
+    """Leases are renewed by a heartbeat of that life, and by nothing else (R66)."""
+    for offset, entry in accepted.items():
+        words = [inputs.records[Place(r.topic, r.partition)][o] for r in entry.inputs
+                 for o in range(r.first, r.next)]  # fmt: skip
+        for recorded in entry.events:
+            event = decode(recorded.body)
+            if not isinstance(event, e.LeasesRenewed):
+                continue
+            word = words[recorded.cause] if recorded.cause >= 0 else None
+            life = (event.member, event.member_epoch)
+            if not isinstance(word, i.HeartbeatReported) or life != (
+                word.member,
+                word.member_epoch,
+            ):
+                yield f"The leases of {life} are renewed by {word} at {offset}"
 
 
 def _due(asked: Sent, bound: dict[tuple[str, str], i.OperationSubmitted]) -> tuple[type, ...]:

@@ -48,8 +48,38 @@ class Faults:
     """a client sends the same record twice"""
     unreadable: float = 0.05
     """an input is not a word"""
+    blackout: float = 0.0003
+    """every scheduler is frozen, for longer than a lease"""
     member_crash: float = 0.0015
-    """a worker process begins a new life"""
+    """a worker process dies with all that it knew, and begins a new life"""
+    member_stop: float = 0.0008
+    """a worker process is frozen, often past its leases"""
+    lost_heartbeats: float = 0.0008
+    """a member's heartbeats, and nothing else of it, are lost for a while"""
+    old_names: float = 0.3
+    """a new process still names the leases of the one before it"""
+    late_heartbeat: float = 0.02
+    """a heartbeat comes long after it was sent"""
+    lost_result: float = 0.03
+    """a result is never sent"""
+    late_result: float = 0.05
+    """a result comes long after the call"""
+    late_usage: float = 0.1
+    """what was used is told once more, beside the result"""
+    ambiguous: float = 0.04
+    """a worker cannot tell how its call ended"""
+    failed_call: float = 0.08
+    """a call fails, for good or for now"""
+    throttle: float = 0.02
+    """the provider does not take a call"""
+    long_call: float = 0.08
+    """a call takes its time, maybe longer than a lease"""
+    claim_first: float = 0.2
+    """a worker claims its lease before it starts"""
+    blind: float = 0.2
+    """an unknown outcome is looked up by nobody"""
+    operator: float = 0.3
+    """a person acts where no program can"""
 
     @classmethod
     def drawn(cls, random: Random) -> "Faults":

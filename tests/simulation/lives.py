@@ -4,9 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from schemas import events as e
+from schemas.entry import Entry
 from tests.simulation import members, provider
+from tests.simulation.provider import Attempt
 
-Attempt = tuple[bytes, int, int]
+ENDS = {"success", "terminal", "policy_denied", "cancelled"}
+ENDING = (
+    e.OperationExpired,
+    e.OperationCancelled,
+    e.OperationDeadLettered,
+    e.OperatorActionNeeded,
+)
+CLOSING = (
+    e.ReservationSettled,
+    e.ReservationReleased,
+    e.ReservationExpired,
+    e.ReservationForfeited,
+)
 
 
 @dataclass
@@ -14,77 +28,170 @@ class Lives:
     """Operations that wait or run, and what their attempts hold."""
 
     open: dict[bytes, str] = field(default_factory=dict)
+    """Operation to its effect class, until it ends."""
+    effects: dict[bytes, str] = field(default_factory=dict)
+    runs: set[bytes] = field(default_factory=set)
     held: dict[Attempt, str] = field(default_factory=dict)
     """Attempt to its member, as long as its reservation is not closed."""
+    placed: set[Attempt] = field(default_factory=set)
+    """Attempts that take a place of their member."""
     starts: dict[Attempt, int] = field(default_factory=dict)
     recorded: dict[Attempt, int] = field(default_factory=dict)
     granted: dict[Attempt, int] = field(default_factory=dict)
+    doubts: dict[bytes, set[Attempt]] = field(default_factory=dict)
+    """Operation to its starts of which nobody knows how they ended."""
+    unknown: dict[Attempt, int] = field(default_factory=dict)
+    """Attempt to the bound of its hold."""
+    proved: set[Attempt] = field(default_factory=set)
+    """Attempts that are known to have ended, if not how."""
+    paused_until_ms: int = 0
+    lapsed: list[tuple[Attempt, members.Life]] = field(default_factory=list)
+    """Attempts that became unknown because their lease had ended, with their holder's life."""
     admitted: int = 0
     succeeded: int = 0
+    now_ms: int = 0
+
+    def begin(self, entry: Entry) -> None:
+        """The next entry: a step of time moves every hold."""
+        self.now_ms = entry.time_ms
+        for attempt in self.unknown:
+            self.unknown[attempt] += entry.time_step_ms or 0
 
     def see(self, event: e.Event) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm an event
         match event:
             case e.OperationAdmitted():
-                if event.operation in self.open:
-                    yield f"{event.operation.hex()} is admitted twice"
-                self.open[event.operation] = "waiting"
-                self.admitted += 1
+                yield from self._admitted(event)
             case e.GrantIssued():
                 yield from self._granted(event)
             case e.StartAccepted():
-                key = _attempt(event)
-                self.starts[key] = self.starts.get(key, 0) + 1
-                if key not in self.held or self.starts[key] > 1:
-                    yield f"{key} starts without a hold or twice"
+                yield from self._started(event)
             case e.GrantExpired() | e.GrantRevoked():
-                if _attempt(event) in self.starts:
-                    yield f"{_attempt(event)} ends unstarted after its start"
+                if attempt_of(event) in self.starts:
+                    yield f"{attempt_of(event)} ends unstarted after its start"
             case e.ResultRecorded():
                 yield from self._recorded(event)
-            case e.ReservationSettled() | e.ReservationReleased() | e.ReservationExpired():
-                if self.held.pop(_attempt(event), None) is None:
-                    yield f"{_attempt(event)} gives back what it does not hold"
-            case e.OperationExpired() | e.OperationCancelled():
-                if self.open.pop(event.operation, None) is None:
-                    yield f"{event.operation.hex()} ends without having begun"
+            case e.ResultRefusedStale():
+                self._known(attempt_of(event), event.outcome != "unknown")
+            case e.OutcomeMarkedUnknown():
+                yield from self._marked(event)
+            case e.OutcomeReconciled():
+                yield from self._reconciled(event)
+            case e.CooldownSet():
+                self.paused_until_ms = max(self.paused_until_ms, event.until_ms or 0)
+            case e.ManualRetryAccepted():
+                self.open[event.operation] = "waiting"
+                self.doubts.pop(event.operation, None)
+            case _ if isinstance(event, CLOSING):
+                yield from self._closed(event)
+            case _ if isinstance(event, ENDING):
+                yield from self._ends(event.operation)
             case _:
                 pass
 
+    def _admitted(self, event: e.OperationAdmitted) -> Iterator[str]:
+        if event.operation in self.open:
+            yield f"{event.operation.hex()} is admitted twice"
+        self.open[event.operation] = "waiting"
+        self.effects[event.operation] = event.effect
+        if event.turns_max is not None:
+            self.runs.add(event.operation)
+        self.admitted += 1
+
     def _granted(self, event: e.GrantIssued) -> Iterator[str]:
-        key = _attempt(event)
+        key = attempt_of(event)
         self.granted[key] = self.granted.get(key, 0) + 1
         if self.granted[key] > 1 or event.operation not in self.open:
             yield f"{key} is granted twice, or to nobody who waits"
-        if any(operation == event.operation for operation, _, _ in self.held):
+        if any(operation == event.operation for operation, _, _ in self.placed):
             yield f"{event.operation.hex()} is granted while an attempt of it lives"
+        if self.now_ms < self.paused_until_ms:
+            yield f"{key} is granted in a pause"
         self.held[key] = f"{event.member} {event.member_epoch}"
-        if len(self.held) > provider.SLOTS_MAX:
-            yield f"{len(self.held)} reservations hold {provider.SLOTS_MAX} slots"
-        if sum(member == self.held[key] for member in self.held.values()) > members.PLACES:
+        self.placed.add(key)
+        slots = [one for one in self.held if one[0] not in self.runs]
+        if len(slots) > provider.SLOTS_MAX:
+            yield f"{len(slots)} reservations hold {provider.SLOTS_MAX} slots"
+        if sum(self.held[one] == self.held[key] for one in self.placed) > members.PLACES:
             yield f"{event.member} has more grants than places"
 
+    def _started(self, event: e.StartAccepted) -> Iterator[str]:
+        key = attempt_of(event)
+        self.starts[key] = self.starts.get(key, 0) + 1
+        if key not in self.placed or self.starts[key] > 1:
+            yield f"{key} starts without a hold or twice"
+        doubts = self.doubts.setdefault(event.operation, set())
+        if doubts and self.effects[event.operation] == "unsafe":
+            yield f"{key} is unsafe and starts though nobody knows how {doubts} ended"
+        doubts.add(key)
+
     def _recorded(self, event: e.ResultRecorded) -> Iterator[str]:
-        key = _attempt(event)
+        key = attempt_of(event)
         self.recorded[key] = self.recorded.get(key, 0) + 1
         if key not in self.starts or self.recorded[key] > 1:
             yield f"{key} has a result without a start, or two"
-        if event.outcome != "not_sent" and self.open.pop(event.operation, None) is None:
-            yield f"{event.operation.hex()} ends without having begun"
+        self._known(key)
+        if event.outcome in ENDS:
+            yield from self._ends(event.operation)
         self.succeeded += event.outcome == "success"
 
-    def unresolved(self) -> list[Attempt]:
-        """Started attempts without a result."""
-        return [key for key in self.starts if key not in self.recorded]
+    def _marked(self, event: e.OutcomeMarkedUnknown) -> Iterator[str]:
+        key = attempt_of(event)
+        if key not in self.starts or key not in self.held or key in self.unknown:
+            yield f"{key} is unknown without a start, or twice"
+        self.unknown[key] = event.hold_until_ms
+        self.placed.discard(key)
+        if event.cause == "lease_expired":
+            self.lapsed.append((key, (event.member, event.member_epoch)))
 
-    def at_the_end(self) -> Iterator[str]:
-        """What a healed world must not leave behind."""
+    def _reconciled(self, event: e.OutcomeReconciled) -> Iterator[str]:
+        key = attempt_of(event)
+        if key not in self.unknown:
+            yield f"{key} is reconciled, and was never unknown"
+        if event.verdict == "ended":
+            self.proved.add(key)
+        if event.verdict in ("ended", "abandoned"):
+            return
+        self._known(key)
+        newest = max(epoch for operation, _, epoch in self.granted if operation == key[0])
+        ends = event.source != "late_result" and event.verdict in ("completed", "failed")
+        if ends and event.epoch == newest:
+            self.open.pop(event.operation, None)
+
+    def _closed(self, event: e.Event) -> Iterator[str]:
+        key = attempt_of(event)
+        self.placed.discard(key)
+        if self.held.pop(key, None) is None:
+            yield f"{key} gives back what it does not hold"
+        bound_ms = self.unknown.get(key)
+        if isinstance(event, e.ReservationForfeited):
+            if bound_ms is None or self.now_ms < bound_ms:
+                yield f"{key} is forfeited before {bound_ms}"
+        elif bound_ms is not None and key not in self.proved:
+            yield f"{key} gives its slot back though nobody knows how it ended"
+
+    def _known(self, key: Attempt, is_known: bool = True) -> None:
+        self.placed.discard(key)
+        if is_known:
+            self.proved.add(key)
+            self.doubts.get(key[0], set()).discard(key)
+
+    def _ends(self, operation: bytes) -> Iterator[str]:
+        if self.open.pop(operation, None) is None:
+            yield f"{operation.hex()} ends without having begun"
+
+    def at_the_end(self, crew: members.Crew) -> Iterator[str]:
+        """What a healed world must not leave behind, or have done."""
         if self.open:
             yield f"{len(self.open)} admitted operations never ended"
         if self.held:
             yield f"{len(self.held)} reservations were never closed"
+        for key, life in self.lapsed:
+            if key in crew.called and life not in crew.excused:
+                yield f"{key} became unknown, though {life} went on renewing its lease"
 
 
-def _attempt(event: e.GrantIssued | e.StartAccepted | e.GrantExpired | e.GrantRevoked
-             | e.ResultRecorded | e.ReservationSettled | e.ReservationReleased
-             | e.ReservationExpired) -> Attempt:  # fmt: skip
-    return event.operation, event.incarnation, event.epoch
+def attempt_of(event: object) -> Attempt:
+    """Which attempt an event is about."""
+    names = ("operation", "incarnation", "epoch")
+    operation, incarnation, epoch = (getattr(event, name) for name in names)
+    return operation, incarnation, epoch

@@ -1,6 +1,7 @@
-"""Workers that follow the handshake on their own clocks, crash, and come back with a new life."""
+"""Workers that follow the handshake on their own clocks, die, stop past their leases, come back."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
 from schemas import events as e
@@ -14,47 +15,77 @@ from tests.simulation.clock import MILLI, HostClock, SimulatedClock
 from tests.simulation.faults import Faults
 from tests.simulation.inputs import InputTopics
 from tests.simulation.outbox import PublicTopics, lane_of
-from tests.simulation.provider import Call, Provider
+from tests.simulation.provider import CALL_MS_MAX, Attempt, Call, Provider
 
 PLACES = 2
 TTL_MS = 150
+LEASE_MS = 500
 SEND_WITHIN_MS = 30
 TRANSIT_MS = 8
 POOL = PoolId("workers")
+LATE_MS = (50, 400, 1_200)
+"""How much later a report may come than it should."""
+
+Life = tuple[MemberId, MemberEpoch]
 
 
 @dataclass
 class Start:
-    """What a worker keeps on its own disk about a start it asked for."""
+    """What a process knows about a start it asked for."""
 
     grant: e.GrantIssued
     sent_ms: int
-    life: MemberEpoch
+    is_held: bool = True
+    """It is named in heartbeats until the lease is refused or the result is out."""
     called: bool = False
+    turns: int = 0
+    checkpoint: int = 0
+
+
+@dataclass
+class Crew:
+    """What all workers share, and what the auditor may know of them."""
+
+    random: Random
+    clock: SimulatedClock
+    inputs: InputTopics
+    public: PublicTopics
+    provider: Provider
+    submit_turn: Callable[[e.GrantIssued, int], None]
+    excused: set[Life] = field(default_factory=set)
+    """Lives that died, stopped, or whose heartbeats were lost: theirs may end by lease."""
+    called: set[Attempt] = field(default_factory=set)
+    """Attempts that run at their holder."""
 
 
 class Member:
     """One worker process of the pool, over all its lives."""
 
-    def __init__(
-        self, name: str, random: Random, clock: SimulatedClock, faults: Faults, *,
-        inputs: InputTopics, public: PublicTopics, provider: Provider,
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, crew: Crew, faults: Faults) -> None:
         self.name, self.faults = MemberId(name), faults
-        self._random, self._clock, self._inputs = random, clock, inputs
-        self._inbox = public.records[lane_of(Topic.DELIVERIES, name)]
-        self._provider = provider
+        self._crew, self._random, self._clock = crew, crew.random, crew.clock
+        self._inbox = crew.public.records[lane_of(Topic.DELIVERIES, name)]
         self._monotonic = HostClock(
-            clock, base_ms=random.randrange(10**6), drift_ppm=random.randint(-40, 40)
+            crew.clock,
+            base_ms=crew.random.randrange(10**6),
+            drift_ppm=crew.random.randint(-40, 40),
         )
-        self.starts: dict[tuple[bytes, int, int], Start] = {}
         self._lives = 0
+        self.starts: dict[Attempt, Start] = {}
+        self._stopped_until_us = self._mute_until_us = 0
         self._begin()
+
+    @property
+    def life(self) -> Life:
+        return self.name, self._life
 
     def _begin(self) -> None:
         """A new life: fix the place in the inbox first, then ask for a member slot."""
         self._lives += 1
         self._life = MemberEpoch(f"life-{self._lives}")
+        remembers = self._random.random() < self.faults.old_names
+        self._old = [lease for lease in self._held() if remembers]
+        self.starts.clear()
         self._next = len(self._inbox)
         self._seen: Position | None = None
         self._is_member = False
@@ -65,9 +96,14 @@ class Member:
             )
         )
 
+    def heal(self, faults: Faults) -> None:
+        self.faults = faults
+        self._stopped_until_us = self._mute_until_us = 0
+
     def step(self) -> None:
-        if self._random.random() < self.faults.member_crash:
-            self._begin()
+        self._suffer()
+        if self._clock.now_us < self._stopped_until_us:
+            return
         for record in self._inbox[self._next :]:
             self._next += 1
             if self._seen is None or record.position > self._seen:
@@ -80,9 +116,34 @@ class Member:
         elif not self._is_member and silence_ms > 4 * TTL_MS:
             self._begin()
 
+    def _suffer(self) -> None:
+        random, faults = self._random, self.faults
+        if random.random() < faults.member_crash:
+            self._crew.excused.add(self.life)
+            self._begin()
+        if random.random() < faults.member_stop:
+            self._crew.excused.add(self.life)
+            span_ms = random.choice((100, LEASE_MS + 100, 2 * LEASE_MS))
+            self._stopped_until_us = self._clock.now_us + span_ms * MILLI
+        if random.random() < faults.lost_heartbeats:
+            self._crew.excused.add(self.life)
+            span_ms = random.choice((100, LEASE_MS, 2 * LEASE_MS))
+            self._mute_until_us = self._clock.now_us + span_ms * MILLI
+
     def _beat(self) -> None:
         self._said_ms = self._monotonic.now_ms()
-        self._send(i.HeartbeatReported(member=self.name, member_epoch=self._life))
+        if self._clock.now_us < self._mute_until_us:
+            return
+        leases = (*self._held(), *self._old)
+        beat = i.HeartbeatReported(member=self.name, member_epoch=self._life, leases=leases)
+        is_late = self._random.random() < self.faults.late_heartbeat
+        late_ms = self._random.randint(50, 400) if is_late else 0
+        self._clock.after(late_ms * MILLI, lambda: self._send(beat))
+
+    def _held(self) -> list[i.LeaseName]:
+        """What it thinks it has a lease for."""
+        held = [start.grant for start in self.starts.values() if start.is_held]
+        return [i.LeaseName(operation=one.operation, epoch=one.epoch) for one in held]
 
     def _hear(self, told: e.Event) -> None:
         if getattr(told, "member_epoch", None) != self._life:
@@ -92,57 +153,137 @@ class Member:
                 self._is_member = True
                 self._beat()
             case e.MemberLost() | e.MemberSlotReturned() | e.JoinRefused():
+                self._crew.excused.add(self.life)
                 self._begin()
             case e.GrantIssued():
-                key = (told.operation, told.incarnation, told.epoch)
-                if key not in self.starts:
-                    self.starts[key] = Start(told, self._monotonic.now_ms(), self._life)
-                    self._send(self._about(i.StartRequested, told))
+                self._ask(told)
             case e.StartAccepted():
-                self._call(self.starts[told.operation, told.incarnation, told.epoch])
+                self._work(self.starts[told.operation, told.incarnation, told.epoch])
+            case e.StartRefused():
+                self.starts[told.operation, told.incarnation, told.epoch].is_held = False
+            case e.RenewRefused():
+                self._let_go(told)
             case _:
                 pass
 
-    def _call(self, start: Start) -> None:
+    def _let_go(self, told: e.RenewRefused) -> None:
+        named = (told.operation, told.epoch)
+        self._old = [one for one in self._old if (one.operation, one.epoch) != named]
+        for (operation, _, epoch), start in self.starts.items():
+            if start.called and (operation, epoch) == named:
+                start.is_held = False
+
+    def _ask(self, grant: e.GrantIssued) -> None:
+        key = (grant.operation, grant.incarnation, grant.epoch)
+        if key in self.starts:
+            return
+        self.starts[key] = Start(grant, self._monotonic.now_ms())
+        if self._random.random() < self.faults.claim_first:
+            self._send(self._about(i.ClaimRequested, grant))
+        self._send(self._about(i.StartRequested, grant))
+
+    def _work(self, start: Start) -> None:
         """Send in time, or say that nothing was sent."""
         delay_ms = self._monotonic.now_ms() - start.sent_ms + 1
-        if start.called or delay_ms >= SEND_WITHIN_MS:
-            if not start.called:
-                self.report_not_sent(start)
+        if start.called:
+            return
+        if delay_ms >= SEND_WITHIN_MS:
+            self._report(start, "not_sent")
             return
         start.called = True
+        self._crew.called.add((start.grant.operation, start.grant.incarnation, start.grant.epoch))
+        if start.grant.turns_max is not None:
+            self._loop(start)
+        else:
+            self._call(start, delay_ms)
+
+    # -- a run -----------------------------------------------------------------------------------
+
+    def _loop(self, start: Start) -> None:
+        """A tool loop: turns of its own, a checkpoint after each, and one turn too many."""
+        start.checkpoint = start.grant.checkpoint
+        self._later(self._lasts_ms(60), start, lambda: self._turn(start))
+
+    def _turn(self, start: Start) -> None:
+        grant, start.turns = start.grant, start.turns + 1
+        assert grant.turns_max is not None, "Expected a run"
+        self._crew.submit_turn(grant, start.checkpoint + start.turns)
+        start.checkpoint += 1
+        told = {"number": start.checkpoint, "state_ref": f"after {start.checkpoint}"}
+        self._send(self._about(i.CheckpointReported, grant, **told))
+        if start.turns > grant.turns_max:
+            self._report(start, "success")
+        else:
+            self._later(self._lasts_ms(60), start, lambda: self._turn(start))
+
+    # -- a call ----------------------------------------------------------------------------------
+
+    def _call(self, start: Start, delay_ms: int) -> None:
         grant, random = start.grant, self._random
         arrives_us = random.randint(0, TRANSIT_MS * MILLI)
-        ends_us = arrives_us + random.randint(1, 40) * MILLI
+        ends_us = arrives_us + self._lasts_ms(40) * MILLI
         now_us = self._clock.now_us
         call = Call(
             (grant.operation, grant.incarnation, grant.epoch),
             now_us + arrives_us,
             grant.tokens,
             now_us + ends_us,
+            outcome=self._outcome(),
         )
-        self._clock.after(arrives_us, lambda: self._provider.arrive(call))
+        self._clock.after(arrives_us, lambda: self._crew.provider.arrive(call))
         self._send(self._about(i.SendReported, grant, send_delay_ms=Millis(delay_ms)))
-        self._clock.after(ends_us, lambda: self._report(start))
+        if random.random() < self.faults.ambiguous:  # the connection breaks, the call goes on
+            ends_us = random.randint(arrives_us, ends_us)
+            self._later(ends_us // MILLI + 1, start, lambda: self._report(start, "unknown"))
+        else:
+            self._later(ends_us // MILLI + 1, start, lambda: self._report(start, call.outcome))
 
-    def _report(self, start: Start) -> None:
-        grant = start.grant
-        used = Tokens(self._random.randint(0, grant.output_tokens_max))
-        self._send(
-            self._about(
-                i.ResultReported, grant, outcome="success",
-                prompt_tokens=grant.prompt_tokens, output_tokens=used,
-            )
+    def _lasts_ms(self, short_ms: int) -> int:
+        is_long = self._random.random() < self.faults.long_call
+        return self._random.randint(*((100, CALL_MS_MAX) if is_long else (1, short_ms)))
+
+    def _outcome(self) -> str:
+        drawn = self._random.random()
+        if drawn < self.faults.failed_call:
+            return self._random.choice(("retryable", "terminal"))
+        return "throttled" if drawn > 1 - self.faults.throttle else "success"
+
+    # -- what is sent ----------------------------------------------------------------------------
+
+    def _later(self, span_ms: int, start: Start, happens: Callable[[], None]) -> None:
+        """In this life; a stopped process does it when it goes on, however late that is."""
+        life = self._life
+
+        def due() -> None:
+            if self._life != life:
+                return
+            left_us = self._stopped_until_us - self._clock.now_us
+            if left_us > 0:
+                self._clock.after(left_us + self._random.randint(0, MILLI), due)
+            else:
+                happens()
+
+        self._clock.after(span_ms * MILLI, due)
+
+    def _report(self, start: Start, outcome: str) -> None:
+        grant, random, faults = start.grant, self._random, self.faults
+        used = Tokens(random.randint(0, grant.output_tokens_max))
+        word = self._about(
+            i.ResultReported, grant, outcome=outcome, prompt_tokens=grant.prompt_tokens,
+            output_tokens=used, retry_after_ms=Millis(random.choice((5, 60))),
         )  # fmt: skip
-
-    def report_not_sent(self, start: Start) -> None:
-        self._send(self._about(i.ResultReported, start.grant, outcome="not_sent"))
-
-    def recover(self, key: tuple[bytes, int, int]) -> None:
-        """What a worker's own disk tells about a start of an earlier life that nobody closed."""
-        start = self.starts.get(key)
-        if start is not None and not start.called and start.life != self._life:
-            self.report_not_sent(start)
+        start.is_held = False
+        self._crew.called.discard((grant.operation, grant.incarnation, grant.epoch))
+        if random.random() < faults.lost_result:
+            return
+        late_ms = random.choice(LATE_MS) if random.random() < faults.late_result else 0
+        self._clock.after(late_ms * MILLI, lambda: self._send(word))
+        if random.random() < faults.late_usage:
+            usage = self._about(
+                i.UsageReported, grant, unit="tokens", prompt_tokens=grant.prompt_tokens,
+                output_tokens=used, evidence="usage",
+            )  # fmt: skip
+            self._clock.after(random.choice(LATE_MS) * MILLI, lambda: self._send(usage))
 
     @staticmethod
     def _about(kind: type, grant: e.GrantIssued, **fields: object) -> i.Input:
@@ -160,4 +301,4 @@ class Member:
             self._clock.after(span_us, lambda: self._put(word))
 
     def _put(self, word: i.Input) -> None:
-        self._inputs.send(word)
+        self._crew.inputs.send(word)

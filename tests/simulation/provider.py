@@ -8,16 +8,23 @@ WINDOW_MS = 120
 REQUESTS_MAX = 4
 TOKENS_MAX = 60
 SLOTS_MAX = 3
+CALL_MS_MAX = 700
+"""No call lasts longer."""
+
+Attempt = tuple[bytes, int, int]
+"""Operation, incarnation and epoch."""
 
 
 @dataclass
 class Call:
     """One arrived call, by true time."""
 
-    attempt: tuple[bytes, int, int]
+    attempt: Attempt
     arrived_us: int
     tokens: int
     ended_us: int
+    outcome: str = "success"
+    """How it ended, or will."""
 
 
 class Provider:
@@ -28,6 +35,10 @@ class Provider:
 
     def arrive(self, call: Call) -> None:
         self.calls.append(call)
+
+    def find(self, attempt: Attempt) -> Call | None:
+        """What it has recorded of an attempt so far."""
+        return next((call for call in self.calls if call.attempt == attempt), None)
 
     def overshoot(self) -> list[str]:
         """Every window that began with a call and held too much, half-open as scheduling has it."""
@@ -46,9 +57,9 @@ class Provider:
                     found.append(f"{used} {what} of {limit} from {first.arrived_us} us on")
         return found
 
-    def doubled(self) -> list[tuple[bytes, int, int]]:
+    def doubled(self) -> list[Attempt]:
         """Attempts that were called more than once."""
-        seen: dict[tuple[bytes, int, int], int] = {}
+        seen: dict[Attempt, int] = {}
         for call in self.calls:
             seen[call.attempt] = seen.get(call.attempt, 0) + 1
         return [attempt for attempt, count in seen.items() if count > 1]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from schemas import events as e
 from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import CellId, DimensionName, DomainId, TenantId, UserId, operation_id
@@ -19,10 +20,13 @@ CELL = CellId("cell")
 DOMAIN = DomainId("model")
 TENANTS = ("ant", "bee", "cat")
 CLOCK_BOUND_MS = 5
+HOLD_MS = 900
+"""Longer than the provider's longest call, its way and its span to be sent."""
+EFFECTS = ("unsafe", "keyed", "read_only")
 
 
-def configuration() -> list[i.ConfigProposed]:
-    """A small cell with short spans, so that everything happens within a second."""
+def configuration(random: Random) -> list[i.ConfigProposed]:
+    """A small cell with short spans, so that everything happens within a second or two."""
     dimensions = (
         _window("requests", provider.REQUESTS_MAX),
         _window("tokens", provider.TOKENS_MAX),
@@ -40,12 +44,16 @@ def configuration() -> list[i.ConfigProposed]:
     domain = i.DomainConfig(
         policy="weighted_round_robin", dimensions=dimensions, claim_by_ms=Millis(120),
         send_within_ms=Millis(members.SEND_WITHIN_MS), transit_ms=Millis(members.TRANSIT_MS),
-        hold_initial_ms=Millis(20),
+        hold_initial_ms=Millis(20), attempts_max=3, retry_backoff_ms=Millis(10), retry_burst=4,
+        cooldown_ms=Millis(40), throttles_max=2, unknown_hold_ms=Millis(HOLD_MS),
+        call_ms_max=random.choice((None, Millis(provider.CALL_MS_MAX))),
     )  # fmt: skip
+    lease_ms = Millis(members.LEASE_MS)
+    pool = i.PoolConfig(members_max=4, places_max=8, lease_ms=lease_ms)
     return [
         _proposed("cell", CELL, cell=cell),
         _proposed("domain", DOMAIN, domain=domain),
-        _proposed("pool", members.POOL, pool=i.PoolConfig(members_max=4, places_max=8)),
+        _proposed("pool", members.POOL, pool=pool),
         _proposed("tenant", TENANTS[0], tenant=i.TenantConfig(weight=2, waiting_count_max=6)),
     ]
 
@@ -94,17 +102,31 @@ class Workload:
 
     def _new(self, kind: str) -> None:
         tokens = 10 * provider.TOKENS_MAX if kind == "impossible" else self._random.randint(4, 20)
+        is_run = kind == "new" and self._random.random() < 0.1
         submitted = i.OperationSubmitted(
             tenant=TenantId(self._random.choice(TENANTS)), user=UserId("user"),
             idempotency_key=f"key-{len(self.sent)}", pool=members.POOL, domain=DOMAIN,
-            prompt_tokens=Tokens(3), output_tokens_max=Tokens(tokens),
-            start_within_ms=Millis(self._random.randint(200, 1_000)),
+            prompt_tokens=Tokens(0 if is_run else 3),
+            output_tokens_max=None if is_run else Tokens(tokens),
+            start_within_ms=Millis(self._random.choice((200, 500, 1_000, 3_000))),
+            effect=self._random.choice(EFFECTS), turns_max=2 if is_run else None,
+            runtime_ms=self._random.choice((None, Millis(300))),
         )  # fmt: skip
         if kind == "new":
             self._known.append(submitted)
         self._send(submitted, kind)
         if self._random.random() < self.faults.repeat:
             self._send(submitted, "impossible" if kind == "impossible" else "again")
+
+    def turn(self, run: e.GrantIssued, number: int) -> None:
+        """A provider turn of a run, sent by the worker that has it; maybe one too many."""
+        submitted = i.OperationSubmitted(
+            tenant=run.tenant, user=run.user,
+            idempotency_key=f"turn-{run.operation.hex()}-{number}", pool=members.POOL,
+            domain=DOMAIN, prompt_tokens=Tokens(3), output_tokens_max=Tokens(5),
+            start_within_ms=Millis(400), effect="read_only", parent=run.operation,
+        )  # fmt: skip
+        self._send(submitted, "new")
 
     def _conflict(self) -> None:
         first = self._random.choice(self._known)

@@ -30,9 +30,10 @@ from tests.simulation.journal import (
     SimulatedPulses,
 )
 from tests.simulation.lives import Lives
-from tests.simulation.members import Member
+from tests.simulation.members import LEASE_MS, Crew, Member
 from tests.simulation.outbox import PublicTopics, SimulatedOutbox
 from tests.simulation.provider import Provider
+from tests.simulation.reconciler import Reconciler
 from tests.simulation.tables import Disk, SimulatedTables
 from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Workload, configuration
 
@@ -41,7 +42,7 @@ TIMING = Timing(
     pulse_ms=10, takeover_ms=60, takeover_spread_ms=30, append_timeout_ms=80,
     publish_stall_ms=150, first_read_ms=100, lag_entries_max=6,
 )  # fmt: skip
-SAFETY_MS = 800
+SAFETY_MS = 1_300
 HEALING_MS = 6_000
 ENTRIES_MAX = 1_500
 """After healing everything must have ended within this many more entries."""
@@ -76,12 +77,12 @@ class World:
         self.hosts = [Host(name, self.clock, random, self.faults) for name in ("x", "y", "z")]
         for host in self.hosts:
             host.ports = self.ports
-        self.members = [
-            Member(name, random, self.clock, self.faults, inputs=self.inputs, public=self.public,
-                   provider=self.provider)
-            for name in ("worker-a", "worker-b")
-        ]  # fmt: skip
         self.workload = Workload(random, self.faults, self.inputs)
+        self.crew = Crew(random, self.clock, self.inputs, self.public, self.provider,
+                         self.workload.turn)  # fmt: skip
+        names = ("worker-a", "worker-b")
+        self.members = [Member(name, self.crew, self.faults) for name in names]
+        self.reconciler = Reconciler(random, self.clock, self.inputs, self.provider, self.faults)
 
     @property
     def epoch(self) -> int:
@@ -143,7 +144,7 @@ class World:
             generation=1,
             owner=OwnerId(self._random.randbytes(16)),
         )
-        for proposed in configuration():
+        for proposed in configuration(self._random):
             self.inputs.send(proposed)
 
     def _tick(self) -> None:
@@ -162,6 +163,10 @@ class World:
             host.pause(random.choice((15, 70, 150, 300)))
         if random.random() < faults.cut:
             host.cut(random.choice((15, 70, 150, 300)))
+        if random.random() < faults.blackout:
+            span_ms = random.choice((300, LEASE_MS + 100, LEASE_MS + 300))
+            for each in self.hosts:
+                each.pause(span_ms)
         if random.random() < faults.stranger:
             self.journal.append(self._strange())
         if random.random() < faults.new_leader:
@@ -212,25 +217,24 @@ class World:
             if entry is None:
                 continue
             self.auditor.folded[record.offset] = self._follower.state_hash
+            self.lives.begin(entry)
             for recorded in entry.events:
-                for _ in self.lives.see(decode(recorded.body)):
+                event = decode(recorded.body)
+                self.reconciler.hear(event)
+                for _ in self.lives.see(event):
                     pass  # the auditor complains, at the end and with the place
 
     def _heal(self) -> None:
-        self.faults = Faults.none()
+        self.faults = self.reconciler.faults = Faults.none()
         for member in self.members:
-            member.faults = self.faults
+            member.heal(self.faults)
         for host in self.hosts:
             host.heal(self.faults)
 
     def _live(self) -> None:
         until_us, entries = self.clock.now_us + HEALING_MS * MILLI, len(self.auditor.folded)
-        ticks = 0
         while not self._is_at_rest():
             self._tick()
-            ticks += 1
-            if ticks % 300 == 0:
-                self._recover()
             if self.clock.now_us > until_us:
                 return  # the auditor says what has not ended
             if len(self.auditor.folded) > entries + ENTRIES_MAX:
@@ -253,15 +257,10 @@ class World:
                 return owes_nothing(authority)
         return False
 
-    def _recover(self) -> None:
-        for key in self.lives.unresolved():
-            for member in self.members:
-                member.recover(key)
-
     def findings(self) -> list[str]:
         """What the auditor and the provider say of the history so far."""
         found = self.auditor.findings(
-            self.journal.records, self.inputs, self.public, self.workload.sent
+            self.journal.records, self.inputs, self.public, self.workload.sent, self.crew
         )
         doubled = (f"{attempt} was called twice" for attempt in self.provider.doubled())
         return [*found, *self.provider.overshoot(), *doubled]

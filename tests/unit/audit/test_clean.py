@@ -177,13 +177,13 @@ def test_strangers_and_losers_on_the_journal_are_noise() -> None:
     history.submit("a")
     assert history.head is not None
     true = codec.encode(history.head)
-    for value in (true, b"no word", true[:-1], codec.encode(history.submission("x"))):
+    for value in (true, b"no word", true[:-1], true[:9], codec.encode(history.submission("x"))):
         history.logs.append(Topic.JOURNAL, 0, None, value)
     # The next true entry extends the last accepted one, over the noise.
     history.submit("b")
     findings = history.audit(strict=True)
     assert findings.findings == ()
-    assert findings.noise == 4
+    assert findings.noise == 5
 
 
 def test_repeated_copies_are_dropped_as_every_reader_drops_them() -> None:

@@ -1,0 +1,128 @@
+"""Each rule of leases, unknown outcomes and retries, broken on purpose, is found in some world."""
+
+import dataclasses
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from schemas.inputs import HeartbeatReported
+from schemas.units import Millis
+from streams.core import leases, retries, settlement, unknowns
+from streams.core.holds import Holds
+from streams.core.operations import Uncertain
+from streams.core.state import State
+from streams.shell.silence import Silence
+from tests.simulation import audited
+from tests.simulation.faults import Faults
+from tests.simulation.world import Broken, World
+
+SEEDS = 20
+
+heartbeat, mark = leases.heartbeat, unknowns.mark
+
+
+def due_early(uncertain: Uncertain) -> int:
+    return (uncertain.proof_ms or uncertain.hold_until_ms) - 300
+
+
+def renew_by_name(state: State, asked: HeartbeatReported) -> Any:
+    events = [*heartbeat(state, asked)]
+    for member, life in state.lives:
+        if member == asked.member and life != asked.member_epoch:
+            events += leases._renew(state, replace(asked, member_epoch=life))
+    return events
+
+
+def settle_unknown(state: State, operation: Any, attempt: Any, **about: Any) -> Any:
+    marked = mark(state, operation, attempt, **about)
+    return [*marked, settlement.settlement(state, operation, attempt, None)]
+
+
+def owe_nothing(silence: Silence, elapsed_ms: int, step_ms: int) -> Millis:
+    return Millis(0)
+
+
+def ignore(*_: Any) -> None:
+    pass
+
+
+class Canary(NamedTuple):
+    """What is replaced by what, the weather that shows it, and a part of what is said of it."""
+
+    owner: Any
+    name: str
+    defect: Any
+    sentence: str
+    weather: dict[str, float]
+
+
+UNCLEAR = {"ambiguous": 0.3, "blind": 1}
+ALL = frozenset({"unsafe", "keyed", "read_only"})
+CANARIES = {
+    "forfeits early": Canary(
+        Uncertain, "due_ms", property(due_early), "is forfeited before", UNCLEAR
+    ),
+    "renews by name": Canary(
+        leases,
+        "heartbeat",
+        renew_by_name,
+        "are renewed by",
+        {"member_crash": 0.003, "old_names": 1, "long_call": 0.9},
+    ),
+    "retries unsafe work": Canary(retries, "SAFE", ALL, "is unsafe and starts", UNCLEAR),
+    "frees the slot at once": Canary(
+        unknowns, "mark", settle_unknown, "gives its slot back", UNCLEAR
+    ),
+    "lets leases pay for silences": Canary(
+        Silence, "owed_ms", owe_nothing, "went on renewing", {"long_call": 0.9, "blackout": 0.0003}
+    ),
+    "keeps unknown holds for ever": Canary(Holds, "watch", ignore, "never", UNCLEAR),
+    "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
+}
+
+
+def world(seed: int, weather: dict[str, float]) -> World:
+    """One in which only these things happen."""
+    return World(Random(seed), dataclasses.replace(Faults.none(), **weather))
+
+
+@pytest.mark.parametrize("name", CANARIES)
+def test_a_broken_rule_is_found_where_it_matters(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary = CANARIES[name]
+    for seed in range(1, SEEDS):
+        world(seed, canary.weather).run()  # the rule holds
+        with monkeypatch.context() as patch:
+            patch.setattr(canary.owner, canary.name, canary.defect)
+            try:
+                world(seed, canary.weather).run()
+            except Broken as error:
+                if canary.sentence in str(error):
+                    return
+    pytest.fail(f"{SEEDS} worlds did not notice")
+
+
+@pytest.mark.parametrize("first", range(301, 331, 5))
+def test_the_audit_that_users_have_finds_nothing_in_a_world(first: int) -> None:
+    for seed in range(first, first + 5):
+        here = World(Random(seed))
+        here.run()
+        assert audited.found(here.journal.records, here.inputs, here.public) == ()
+
+
+def test_the_audit_that_users_have_finds_unsafe_work_that_ran_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retries, "SAFE", ALL)
+    for seed in range(1, SEEDS):
+        here = world(seed, UNCLEAR)
+        try:
+            here.run()
+        except Broken:
+            found = audited.found(here.journal.records, here.inputs, here.public)
+            assert "retries" in {one.check for one in found}
+            return
+    pytest.fail(f"{SEEDS} worlds did not notice")
