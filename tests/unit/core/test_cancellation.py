@@ -1,6 +1,7 @@
 """Cancellation in every state, twice, early, and by whoever has no right to it."""
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import events as e
 from schemas.codes import Code
@@ -28,6 +29,33 @@ def started(cell):
     s.started(cell, ONE)
 
 
+def claimed(cell):
+    cell.run(c.claim(s.granted(cell, ONE)))
+
+
+def unknown(cell):
+    s.unknown(cell, ONE)
+
+
+def backing_off(cell):
+    cell.run(c.result(s.started(cell, ONE), "retryable"))
+
+
+def waiting_beside_its_hold(cell):
+    cell.run(c.domain(c.dimension("slots", 1), retry_backoff_ms=1))
+    s.unknown(cell, replace(ONE, effect="keyed"))
+    cell.run(after_ms=1)
+
+
+def dead(cell):
+    cell.run(c.domain(c.dimension("slots", 1), attempts_max=1))
+    backing_off(cell)
+
+
+def unknown_closed(cell):
+    cell.run(c.reconcile(s.unknown(cell, ONE), "abandoned"))
+
+
 def succeeded(cell):
     cell.run(c.result(s.started(cell, ONE)))
 
@@ -50,7 +78,13 @@ STATES = [
     (waiting, ["OperationCancelled"], "cancelled"),
     (parked, ["OperationCancelled"], "cancelled"),
     (granted, ["GrantRevoked", "ReservationReleased", "OperationCancelled"], "cancelled"),
+    (claimed, ["GrantRevoked", "ReservationReleased", "OperationCancelled"], "cancelled"),
     (started, ["CancelSignalled"], "started"),
+    (unknown, ["CancelSignalled"], "unknown"),
+    (backing_off, ["OperationCancelled"], "cancelled"),
+    (waiting_beside_its_hold, ["OperationCancelled"], "cancelled"),
+    (dead, [], "dead"),
+    (unknown_closed, [], "unknown_closed"),
     (succeeded, [], "succeeded"),
     (cancelled, [], "cancelled"),
     (expired, [], "expired"),
@@ -93,6 +127,8 @@ ENDS = [
     ("terminal", "cancelled"),
     ("policy_denied", "cancelled"),
     ("not_sent", "cancelled"),
+    ("retryable", "cancelled"),
+    ("throttled", "cancelled"),
 ]
 
 
@@ -104,6 +140,52 @@ def test_signalled_work_ends_as_cancelled_unless_it_succeeded(outcome, phase):
     cell.run(c.result(grant, outcome))
     assert cell.state.operation(c.id_of(ONE)).phase == phase
     assert (cell.state.cell.waiting, s.used(cell, "slots")) == (0, 0)
+
+
+KNOWN_LATER = [
+    # what becomes known of an unknown attempt that was to be cancelled
+    (lambda grant: c.evidence(grant, "not_executed"), "cancelled"),
+    (lambda grant: c.evidence(grant, "failed"), "cancelled"),
+    (lambda grant: c.evidence(grant, "completed"), "succeeded"),
+    (lambda grant: c.reconcile(grant, "not_executed"), "cancelled"),
+    (lambda grant: c.reconcile(grant, "abandoned"), "unknown_closed"),
+    (lambda grant: c.usage(grant, 50), "succeeded"),
+    (lambda grant: c.result(grant, "not_sent"), "cancelled"),
+    (lambda grant: c.result(grant, "retryable"), "cancelled"),
+    (lambda grant: c.result(grant, "terminal"), "cancelled"),
+    (c.result, "succeeded"),
+]
+
+
+@pytest.mark.parametrize(("asked", "phase"), KNOWN_LATER)
+def test_an_unknown_attempt_that_was_to_be_cancelled_ends_as_it_turns_out(asked, phase):
+    cell = s.cell(c.dimension("slots", 1))
+    grant = s.unknown(cell, ONE)
+    cell.run(s.cancel(ONE))
+    cell.run(asked(grant))
+    assert s.phase(cell, grant) == phase
+    assert s.used(cell, "slots") == (phase == "unknown_closed")
+    assert s.grants(cell.run(after_ms=10**5)) == []
+    assert s.same_as_followed(cell)
+
+
+@pytest.mark.parametrize("end", ["reported", "lease"])
+def test_signalled_work_that_becomes_unknown_is_not_tried_again(end):
+    cell = s.cell(c.dimension("slots", 9))
+    grant = s.started(cell, replace(ONE, effect="keyed"))
+    cell.run(s.cancel(ONE))
+    cell.run(*([c.result(grant, "unknown")] if end == "reported" else []), after_ms=60_000)
+    assert (s.phase(cell, grant), s.grants(cell.run(after_ms=10**5))) == ("unknown", [])
+
+
+def test_cancelled_work_keeps_the_hold_of_its_unknown_attempt_to_its_bound():
+    cell = s.cell(c.dimension("slots", 9), unknown_hold_ms=10_000)
+    grant = s.unknown(cell, replace(ONE, effect="keyed"))
+    cell.run(s.cancel(ONE))
+    assert (s.phase(cell, grant), s.used(cell, "slots")) == ("cancelled", 1)
+    assert s.said(cell.run(after_ms=10_000)) == ["ReservationForfeited"]
+    assert (s.phase(cell, grant), s.used(cell, "slots")) == ("cancelled", 0)
+    assert s.same_as_followed(cell)
 
 
 def test_a_start_after_an_ordered_cancellation_is_refused_and_before_it_gets_a_signal():
