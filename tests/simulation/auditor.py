@@ -14,9 +14,9 @@ from schemas.topics import routes
 from streams.shell.inputs import Place, Source
 from streams.shell.journal import Record
 from streams.shell.tables import Applied
+from tests.simulation.crew import Crew
 from tests.simulation.inputs import InputTopics
 from tests.simulation.lives import Lives
-from tests.simulation.members import Crew
 from tests.simulation.outbox import Lane, PublicTopics, Published, lane_of
 from tests.simulation.workload import CELL, Sent
 

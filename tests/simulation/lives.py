@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from schemas import events as e
 from schemas.entry import Entry
-from tests.simulation import members, provider
+from tests.simulation import provider
+from tests.simulation.clock import EPOCH_MS, MILLI
+from tests.simulation.crew import PLACES, Crew, Life
 from tests.simulation.provider import Attempt
 
 ENDS = {"success", "terminal", "policy_denied", "cancelled"}
@@ -45,8 +47,8 @@ class Lives:
     proved: set[Attempt] = field(default_factory=set)
     """Attempts that are known to have ended, if not how."""
     paused_until_ms: int = 0
-    lapsed: list[tuple[Attempt, members.Life]] = field(default_factory=list)
-    """Attempts that became unknown because their lease had ended, with their holder's life."""
+    lapsed: list[tuple[Attempt, Life, int]] = field(default_factory=list)
+    """Attempts that became unknown because their lease had ended, with holder and entry time."""
     admitted: int = 0
     succeeded: int = 0
     now_ms: int = 0
@@ -111,7 +113,7 @@ class Lives:
         slots = [one for one in self.held if one[0] not in self.runs]
         if len(slots) > provider.SLOTS_MAX:
             yield f"{len(slots)} reservations hold {provider.SLOTS_MAX} slots"
-        if sum(self.held[one] == self.held[key] for one in self.placed) > members.PLACES:
+        if sum(self.held[one] == self.held[key] for one in self.placed) > PLACES:
             yield f"{event.member} has more grants than places"
 
     def _started(self, event: e.StartAccepted) -> Iterator[str]:
@@ -141,7 +143,7 @@ class Lives:
         self.unknown[key] = event.hold_until_ms
         self.placed.discard(key)
         if event.cause == "lease_expired":
-            self.lapsed.append((key, (event.member, event.member_epoch)))
+            self.lapsed.append((key, (event.member, event.member_epoch), self.now_ms))
 
     def _reconciled(self, event: e.OutcomeReconciled) -> Iterator[str]:
         key = attempt_of(event)
@@ -179,14 +181,15 @@ class Lives:
         if self.open.pop(operation, None) is None:
             yield f"{operation.hex()} ends without having begun"
 
-    def at_the_end(self, crew: members.Crew) -> Iterator[str]:
+    def at_the_end(self, crew: Crew) -> Iterator[str]:
         """What a healed world must not leave behind, or have done."""
         if self.open:
             yield f"{len(self.open)} admitted operations never ended"
         if self.held:
             yield f"{len(self.held)} reservations were never closed"
-        for key, life in self.lapsed:
-            if key in crew.called and life not in crew.excused:
+        for key, life, at_ms in self.lapsed:
+            ran = crew.was_running(key, (at_ms - EPOCH_MS) * MILLI)
+            if ran and life not in crew.excused:
                 yield f"{key} became unknown, though {life} went on renewing its lease"
 
 

@@ -1,61 +1,30 @@
 """Workers that follow the handshake on their own clocks, die, stop past their leases, come back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from random import Random
 
 from schemas import events as e
 from schemas import inputs as i
 from schemas.codec import decode
-from schemas.ids import MemberEpoch, MemberId, PoolId
+from schemas.ids import MemberEpoch, MemberId
 from schemas.journal import Position
 from schemas.topics import Topic
 from schemas.units import Millis, Tokens
-from tests.simulation.clock import MILLI, HostClock, SimulatedClock
+from tests.simulation.clock import MILLI, HostClock
+from tests.simulation.crew import (
+    LATE_MS,
+    LEASE_MS,
+    PLACES,
+    POOL,
+    SEND_WITHIN_MS,
+    TRANSIT_MS,
+    TTL_MS,
+    Crew,
+    Life,
+    Start,
+)
 from tests.simulation.faults import Faults
-from tests.simulation.inputs import InputTopics
-from tests.simulation.outbox import PublicTopics, lane_of
-from tests.simulation.provider import CALL_MS_MAX, Attempt, Call, Provider
-
-PLACES = 2
-TTL_MS = 150
-LEASE_MS = 500
-SEND_WITHIN_MS = 30
-TRANSIT_MS = 8
-POOL = PoolId("workers")
-LATE_MS = (50, 400, 1_200)
-"""How much later a report may come than it should."""
-
-Life = tuple[MemberId, MemberEpoch]
-
-
-@dataclass
-class Start:
-    """What a process knows about a start it asked for."""
-
-    grant: e.GrantIssued
-    sent_ms: int
-    is_held: bool = True
-    """It is named in heartbeats until the lease is refused or the result is out."""
-    called: bool = False
-    turns: int = 0
-    checkpoint: int = 0
-
-
-@dataclass
-class Crew:
-    """What all workers share, and what the auditor may know of them."""
-
-    random: Random
-    clock: SimulatedClock
-    inputs: InputTopics
-    public: PublicTopics
-    provider: Provider
-    submit_turn: Callable[[e.GrantIssued, int], None]
-    excused: set[Life] = field(default_factory=set)
-    """Lives that died, stopped, or whose heartbeats were lost: theirs may end by lease."""
-    called: set[Attempt] = field(default_factory=set)
-    """Attempts that run at their holder."""
+from tests.simulation.outbox import lane_of
+from tests.simulation.provider import CALL_MS_MAX, Attempt, Call
 
 
 class Member:
@@ -191,7 +160,8 @@ class Member:
             self._report(start, "not_sent")
             return
         start.called = True
-        self._crew.called.add((start.grant.operation, start.grant.incarnation, start.grant.epoch))
+        grant = start.grant
+        self._crew.called[grant.operation, grant.incarnation, grant.epoch] = self._clock.now_us
         if start.grant.turns_max is not None:
             self._loop(start)
         else:
@@ -273,7 +243,7 @@ class Member:
             output_tokens=used, retry_after_ms=Millis(random.choice((5, 60))),
         )  # fmt: skip
         start.is_held = False
-        self._crew.called.discard((grant.operation, grant.incarnation, grant.epoch))
+        self._crew.over[grant.operation, grant.incarnation, grant.epoch] = self._clock.now_us
         if random.random() < faults.lost_result:
             return
         late_ms = random.choice(LATE_MS) if random.random() < faults.late_result else 0

@@ -7,9 +7,9 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.units import Millis
 from tests.simulation.clock import MILLI, SimulatedClock
+from tests.simulation.crew import SEND_WITHIN_MS, TRANSIT_MS
 from tests.simulation.faults import Faults
 from tests.simulation.inputs import InputTopics
-from tests.simulation.members import SEND_WITHIN_MS, TRANSIT_MS
 from tests.simulation.provider import Provider
 
 LOOKUPS_MAX = 20

@@ -12,7 +12,7 @@ from schemas.ids import CellId, DimensionName, DomainId, TenantId, UserId, opera
 from schemas.units import Millis, Tokens
 from streams.core.outcomes import Source, Unreadable
 from streams.shell.inputs import Place
-from tests.simulation import members, provider
+from tests.simulation import crew, provider
 from tests.simulation.faults import Faults
 from tests.simulation.inputs import PARTITIONS, InputTopics
 
@@ -36,24 +36,24 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
     )
     cell = i.CellConfig(
         submissions_per_entry_max=3, grants_per_entry_max=4, timers_per_entry_max=4,
-        member_ttl_ms=Millis(members.TTL_MS), join_by_ms=Millis(300),
+        member_ttl_ms=Millis(crew.TTL_MS), join_by_ms=Millis(300),
         clock_bound_ms=Millis(CLOCK_BOUND_MS), silence_ms=Millis(80),
         deferral_sample_ms=Millis(50), early_cancel_ms=Millis(200),
         tenant_defaults=i.TenantConfig(waiting_count_max=6),
     )  # fmt: skip
     domain = i.DomainConfig(
         policy="weighted_round_robin", dimensions=dimensions, claim_by_ms=Millis(120),
-        send_within_ms=Millis(members.SEND_WITHIN_MS), transit_ms=Millis(members.TRANSIT_MS),
+        send_within_ms=Millis(crew.SEND_WITHIN_MS), transit_ms=Millis(crew.TRANSIT_MS),
         hold_initial_ms=Millis(20), attempts_max=3, retry_backoff_ms=Millis(10), retry_burst=4,
         cooldown_ms=Millis(40), throttles_max=2, unknown_hold_ms=Millis(HOLD_MS),
         call_ms_max=random.choice((None, Millis(provider.CALL_MS_MAX))),
     )  # fmt: skip
-    lease_ms = Millis(members.LEASE_MS)
+    lease_ms = Millis(crew.LEASE_MS)
     pool = i.PoolConfig(members_max=4, places_max=8, lease_ms=lease_ms)
     return [
         _proposed("cell", CELL, cell=cell),
         _proposed("domain", DOMAIN, domain=domain),
-        _proposed("pool", members.POOL, pool=pool),
+        _proposed("pool", crew.POOL, pool=pool),
         _proposed("tenant", TENANTS[0], tenant=i.TenantConfig(weight=2, waiting_count_max=6)),
     ]
 
@@ -105,7 +105,7 @@ class Workload:
         is_run = kind == "new" and self._random.random() < 0.1
         submitted = i.OperationSubmitted(
             tenant=TenantId(self._random.choice(TENANTS)), user=UserId("user"),
-            idempotency_key=f"key-{len(self.sent)}", pool=members.POOL, domain=DOMAIN,
+            idempotency_key=f"key-{len(self.sent)}", pool=crew.POOL, domain=DOMAIN,
             prompt_tokens=Tokens(0 if is_run else 3),
             output_tokens_max=None if is_run else Tokens(tokens),
             start_within_ms=Millis(self._random.choice((200, 500, 1_000, 3_000))),
@@ -122,7 +122,7 @@ class Workload:
         """A provider turn of a run, sent by the worker that has it; maybe one too many."""
         submitted = i.OperationSubmitted(
             tenant=run.tenant, user=run.user,
-            idempotency_key=f"turn-{run.operation.hex()}-{number}", pool=members.POOL,
+            idempotency_key=f"turn-{run.operation.hex()}-{number}", pool=crew.POOL,
             domain=DOMAIN, prompt_tokens=Tokens(3), output_tokens_max=Tokens(5),
             start_within_ms=Millis(400), effect="read_only", parent=run.operation,
         )  # fmt: skip

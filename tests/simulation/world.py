@@ -18,6 +18,7 @@ from streams.shell.ports import Ports, Timing
 from streams.shell.restore import Fold
 from tests.simulation.auditor import Auditor
 from tests.simulation.clock import MILLI, BrokerClock, SimulatedClock
+from tests.simulation.crew import LEASE_MS, Crew
 from tests.simulation.faults import Faults
 from tests.simulation.host import Host
 from tests.simulation.inputs import InputTopics, SimulatedInputs
@@ -30,7 +31,7 @@ from tests.simulation.journal import (
     SimulatedPulses,
 )
 from tests.simulation.lives import Lives
-from tests.simulation.members import LEASE_MS, Crew, Member
+from tests.simulation.members import Member
 from tests.simulation.outbox import PublicTopics, SimulatedOutbox
 from tests.simulation.provider import Provider
 from tests.simulation.reconciler import Reconciler
