@@ -23,6 +23,7 @@ from .routes import (
     metrics,
     operations,
     pools,
+    reservations,
     slots,
     tenants,
     unknowns,
@@ -38,6 +39,7 @@ _NOUNS = (
     members,
     pools,
     attempts,
+    reservations,
 )
 
 

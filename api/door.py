@@ -32,6 +32,8 @@ class Waits:
     """Until the views reflect what the client has seen or written."""
     decided_ms: int = 2_000
     """For what the owner decides on a member's word, when the client does not say."""
+    granted_ms: int = 500
+    """For permission, when the client does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Response
 from api.door import ADoor, AMember, Asked
 from api.prefer import WaitMs
 from api.problems import instant, not_found
+from api.settling import settle
 from api.speaking import PENDING, Decided, granted, names, refusal, say
 from schemas import events as e
 from schemas import inputs as i
@@ -120,38 +121,7 @@ async def report_result(
         error=body.error,
         retry_after_ms=None if body.retry_after_ms is None else Millis(body.retry_after_ms),
     )
-    decided = await say(door, Topic.RESULTS, word, wait_ms)
-    if decided.told is None:
-        return decided.pending
-    stale = decided.find(e.ResultRefusedStale)
-    if stale is not None:
-        raise refusal(stale.code, operation=body.operation)
-    row = door.views.ask().operation(bytes.fromhex(body.operation))
-    if row is None:
-        raise not_found()
-    return _settled(body, decided, state=row.phase)
-
-
-def _settled(body: m.ResultOf, decided: Decided, *, state: str) -> m.Settled:
-    recorded, settled = decided.find(e.ResultRecorded), decided.find(e.ReservationSettled)
-    again = decided.find(e.RetryScheduled)
-    return m.Settled(
-        operation=body.operation,
-        epoch=body.epoch,
-        state=state,
-        replayed=not decided.told,
-        late=recorded is not None and recorded.late,
-        usage_code=None if recorded is None else recorded.usage_code,
-        settlement=None
-        if settled is None
-        else m.Settlement(
-            tokens_reserved=settled.tokens_reserved,
-            tokens_actual=settled.tokens_actual,
-            overdraft_tokens=settled.overdraft_tokens,
-            cost_ns=settled.cost_ns,
-        ),
-        retry_at=None if again is None else instant(again.not_before_ms),
-    )
+    return await settle(door, word, wait_ms)
 
 
 def _tokens(count: int | None) -> Tokens | None:

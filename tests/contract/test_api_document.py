@@ -10,26 +10,31 @@ from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from schemas.codes import CODES
-from schemas.inputs import OperationSubmitted
 from schemas.problems import Problem
 from tests.support.door import Entrance, entrance
 from tests.support.told import Told
+from tests.support.words import e, i
 
 load_all_checks()
 EXAMPLES = 20
 
 
+def decides(asked: Any) -> list[Any]:
+    """An owner that admits everything; pool self is full."""
+    match asked:
+        case i.OperationSubmitted():
+            return [Told(asked.idempotency_key, tenant=asked.tenant, user=asked.user).admitted()]
+        case i.JoinRequested(pool="self"):
+            named = {"member": asked.member, "member_epoch": asked.member_epoch}
+            return [e.JoinRefused(**named, code="pool-full")]
+        case _:
+            return []
+
+
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entrance]:
     with entrance(tmp_path_factory.mktemp("door")) as made:
-
-        def admits(asked: Any) -> list[Any]:
-            told = Told(asked.idempotency_key, tenant=asked.tenant, user=asked.user)
-            return [told.admitted()]
-
-        made.sender.owner = lambda asked: (
-            admits(asked) if isinstance(asked, OperationSubmitted) else []
-        )
+        made.sender.owner = decides
         yield made
 
 

@@ -51,10 +51,10 @@ def api(cell: Development) -> Iterator[httpx.Client]:
         yield made
 
 
-def code_of(page: Path) -> str:
-    """The example that needs no SDK."""
+def code_of(page: Path, path: str) -> str:
+    """The example that asks this path."""
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    return next(block for block in blocks if "/v1/starts" in block)
+    return next(block for block in blocks if path in block)
 
 
 @dataclass
@@ -72,11 +72,26 @@ def test_the_page_is_a_whole_worker(cell: Development, client: Client) -> None:
         "key": cell.worker_key,
         "call_the_provider": lambda *_: Reply(),
     }
-    exec(code_of(PAGE), scope)
+    exec(code_of(PAGE, "/v1/starts"), scope)
     settled = scope["settled"].json()
     scope["api"].close()
     assert (settled["state"], settled["settlement"]["tokens_actual"]) == ("succeeded", 87)
     assert client.get(asked.operation).result_ref == "s3://answer"
+
+
+def test_the_page_asks_for_permission_and_settles(cell: Development) -> None:
+    headers = {"Authorization": f"Bearer {cell.tenant_key}"}
+    with httpx.Client(base_url=cell.api_url, headers=headers, timeout=30) as api:
+        scope: dict[str, Any] = {
+            "time": time,
+            "api": api,
+            "intent": uuid4().hex,
+            "prompt": "s3://prompt",
+            "call_the_provider": lambda *_: Reply(),
+        }
+        exec(code_of(PAGE, "/v1/reservations"), scope)
+    settled = scope["settled"].json()
+    assert (settled["state"], settled["settlement"]["tokens_actual"]) == ("succeeded", 87)
 
 
 class Member:
