@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .bodies import Doubt, Operation
 from .body import REASON_CHARS_MAX, Count, Instant, Reply, Request
@@ -78,6 +78,8 @@ class Slots(Reply):
 
 class Reconcile(Request):
     """`POST /v1/unknowns/{operation}:reconcile`."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     verdict: Verdict = Field(alias="as")
     reason: Reason

@@ -55,7 +55,7 @@ _EXITS = {
 
 def show(rows: Iterable[Row], columns: Sequence[str], output: Output | None) -> None:
     """Print a list: the named columns as a table, or everything as one JSON array."""
-    if not _as_table(output):
+    if not as_table(output):
         typer.echo(json.dumps([dict(row) for row in rows], indent=2))
         return
     table = Table(box=None, pad_edge=False)
@@ -68,7 +68,7 @@ def show(rows: Iterable[Row], columns: Sequence[str], output: Output | None) -> 
 
 def show_one(row: Row, output: Output | None) -> None:
     """Print one thing: a line for each field that is known, or a JSON object."""
-    if not _as_table(output):
+    if not as_table(output):
         typer.echo(json.dumps(dict(row), indent=2))
         return
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -76,6 +76,11 @@ def show_one(row: Row, output: Output | None) -> None:
         if value is not None:
             table.add_row(name.replace("_", " "), _cell(value))
     _console().print(table)
+
+
+def as_table(output: Output | None) -> bool:
+    """Whether a person reads it."""
+    return sys.stdout.isatty() if output is None else output is Output.TABLE
 
 
 def say(message: str) -> None:
@@ -102,10 +107,6 @@ def told(error: EvenhandError) -> Exit:
         say(f"Try again {when}, with the same key.")
         return Exit.TRY_LATER
     return Exit.ERROR if error.code is None else Exit.REFUSED
-
-
-def _as_table(output: Output | None) -> bool:
-    return sys.stdout.isatty() if output is None else output is Output.TABLE
 
 
 def _console() -> Console:

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from evenhand import Attempt, Outcome, Result, Worker
 from evenhand.cli.development import Development
 from evenhand.dev.broker import Broker
 from evenhand.dev.processes import Processes
@@ -21,7 +22,14 @@ from tests.support.kafka import until
 ROOT = Path(__file__).parents[2]
 RUN_ELSEWHERE = {"dev", "demo", "scheduler", "api"}
 """`dev` has a test below and runs scheduler and API; the demo is a target of its own."""
-ORDER = ["topics apply", "config apply", "operations submit"]
+ORDER = ["topics apply", "config apply", "operations submit", "unknowns show"]
+AS_OPERATOR = {"operations retry", "unknowns reconcile"}
+TROUBLE = {
+    "invoice-18": Outcome.UNKNOWN,
+    "invoice-19": Outcome.SUCCESS,
+    "invoice-20": Outcome.UNKNOWN,
+}
+"""What becomes of the operations that the examples name, by idempotency key."""
 SUBMIT = [
     "operations",
     "submit",
@@ -56,6 +64,9 @@ class Shell:
             timeout=120,
         )
 
+    def states(self, operations: Iterable[str]) -> set[str]:
+        return {self.data("operations", "get", one)["state"] for one in operations}
+
     def data(self, *arguments: str) -> Any:
         done = self(*arguments)
         assert done.returncode == 0, done.stderr
@@ -83,12 +94,37 @@ def exported(lines: Iterator[str]) -> dict[str, str]:
     return dict(pairs)
 
 
-def test_every_example_of_the_help_runs(shell: Shell) -> None:
+def handle(attempt: Attempt) -> Result:
+    """A worker that answers as the payload says."""
+    return Result(outcome=Outcome(attempt.payload_ref or Outcome.SUCCESS))
+
+
+@pytest.fixture(scope="module")
+def trouble(development: Development, shell: Shell) -> dict[str, str]:
+    """Ids of operations that went as `TROUBLE` says; the last was closed without knowing."""
+    ids = {
+        key: shell.data(*SUBMIT, key, "--payload-ref", outcome, "--output", "json")["operation"]
+        for key, outcome in TROUBLE.items()
+    }
+
+    with Worker(handle, pool="default", kafka=development.kafka, places=4):
+        until(lambda: shell.states(ids.values()) == {"unknown", "succeeded"}, "all to have run")
+    closed = ("unknowns", "reconcile", ids["invoice-20"], "--as", "abandoned", "--reason", "lost")
+    assert shell(*closed, EVENHAND_API_KEY=development.operator_key).returncode == 0
+    return ids
+
+
+def test_every_example_of_the_help_runs(
+    shell: Shell, development: Development, trouble: dict[str, str]
+) -> None:
     found = dict(examples())
+    named = {word for example in found.values() for word in example if word in trouble.values()}
+    assert named == set(trouble.values())
     assert all(example[:1] == ["evenhand"] for example in found.values()), found
     for name in sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else 9, name)):
         if name not in RUN_ELSEWHERE:
-            done = shell(*found[name][1:])
+            key = development.operator_key if name in AS_OPERATOR else development.tenant_key
+            done = shell(*found[name][1:], EVENHAND_API_KEY=key)
             assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
 
 
@@ -110,6 +146,52 @@ def test_exit_codes_say_what_a_script_should_do(shell: Shell) -> None:
     unreachable = shell("tenants", "list", EVENHAND_API_URL="http://127.0.0.1:1")
     assert unreachable.returncode == 4
     assert unreachable.stdout == ""
+
+
+def test_unknown_outcomes_are_shown_and_reconciled_by_operators(
+    shell: Shell, development: Development
+) -> None:
+    key = {"EVENHAND_API_KEY": development.operator_key}
+    operation = shell.data(
+        *SUBMIT, "doubtful", "--payload-ref", "unknown", "--runtime-ms", "900000"
+    )["operation"]
+    with Worker(handle, pool="default", kafka=development.kafka):
+        until(lambda: shell.states([operation]) == {"unknown"}, "an unknown outcome")
+    waited = shell("operations", "wait", operation, "--timeout", "1s")
+    assert (waited.returncode, json.loads(waited.stdout)["state"]) == (4, "unknown")
+    (row,) = [one for one in shell.data("unknowns", "list") if one["operation"] == operation]
+    assert row["unknown"]["cause"] == "reported"
+    table = shell("unknowns", "show", operation, "--output", "table").stdout
+    assert "reported" in table
+    assert operation in shell("slots", "list", "--output", "table").stdout
+    assert shell.data("slots", "list", "--older-than", "1d") == []
+
+    said = ("unknowns", "reconcile", operation, "--as", "failed", "--reason", "seen")
+    assert shell(*said).returncode == 6
+    assert shell(*said, **key).returncode == 0
+    again = shell(*said, **key)
+    assert (again.returncode, "not-unknown" in again.stderr) == (3, True)
+    assert shell("unknowns", "show", operation).returncode == 5
+    assert shell("operations", "wait", operation).returncode == 1
+    found = shell.data("operations", "get", operation)
+    assert found["unknown"]["evidence"][0]["reason"] == "seen"
+    steps = [step["type"] for step in shell.data("operations", "events", operation)]
+    assert steps[-2:] == ["OutcomeReconciled", "ReservationSettled"]
+    retried = shell("operations", "retry", operation, "--reason", "again", **key)
+    assert (retried.returncode, "not-dead" in retried.stderr) == (3, True)
+
+
+def test_manual_acts_need_what_they_keep(shell: Shell) -> None:
+    for arguments in (
+        ("unknowns", "reconcile", "0" * 32, "--as", "completed"),
+        ("unknowns", "reconcile", "0" * 32, "--reason", "seen"),
+        ("unknowns", "reconcile", "0" * 32, "--as", "odd", "--reason", "seen"),
+        ("operations", "retry", "0" * 32),
+        ("slots", "list", "--older-than", "soon"),
+        ("dead-letters", "list", "--state", "odd"),
+    ):
+        done = shell(*arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
 
 
 def test_lists_can_be_filtered_and_bounded(shell: Shell) -> None:
