@@ -3,6 +3,7 @@
 import pytest
 
 from schemas import events as e
+from streams.core.limits import LEASES_ENDED_MAX
 from streams.core.opening import open_state
 from tests.support import cells as s
 from tests.support import core as c
@@ -169,6 +170,19 @@ def test_the_runtime_limit_of_one_attempt_leaves_the_next_one_alone():
     cell.run(c.start(again))
     assert c.only(e.CancelSignalled, cell.run(after_ms=2_999)) == []
     s.one(e.CancelSignalled, cell.run(after_ms=1))
+
+
+def test_leases_of_one_life_end_in_parts_and_an_owner_killed_between_them_ends_each_once():
+    count = LEASES_ENDED_MAX + 1
+    cell = cell_of(cell_bounds={"timers_per_entry_max": 10, "grants_per_entry_max": 100})
+    grants = s.grants(cell.run(*(c.submitted("a", str(n)) for n in range(count))))
+    cell.run(*map(c.start, grants))
+    parts = [ended(cell.run(after_ms=LEASE_MS))]
+    cell.take_over()
+    parts.append(ended(cell.run()))
+    assert [len(part) for part in parts] == [LEASES_ENDED_MAX, 1]
+    assert len({*parts[0], *parts[1]}) == count
+    assert s.same_as_followed(cell)
 
 
 def test_memory_made_from_the_rows_has_the_same_leases_and_holds():
