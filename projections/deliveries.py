@@ -9,13 +9,14 @@ under the same positions, and a member may read on at any of them.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, islice
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from schemas import registry
 from schemas.codec import HEADER_BYTES, decode
+from schemas.events import GrantIssued, MemberLost, MemberSlotGranted, MemberSlotReturned
 from schemas.ids import CellId, MemberId, key_of_member
 from schemas.journal import Entry, Position
 from schemas.topics import TOPICS, Topic
@@ -58,9 +59,18 @@ class _Kept(NamedTuple):
 class Deliveries:
     """The newest deliveries of one cell to members over HTTP; the others have their inboxes."""
 
-    def __init__(self, cell: CellId, since: Position, kept_max: int = KEPT_MAX) -> None:
-        """Nothing is known of what lies at or before `since`."""
+    def __init__(
+        self,
+        cell: CellId,
+        since: Position,
+        *,
+        pools: Mapping[str, str] | None = None,
+        kept_max: int = KEPT_MAX,
+    ) -> None:
+        """Nothing is known of what lies at or before `since`, but for who is in which pool."""
         self._cell, self._kept_max = cell, kept_max
+        self._pools = {m: p for m, p in (pools or {}).items() if key_of_member(m) is not None}
+        """For grants of open pools, which name nobody: every member of the pool may claim them."""
         self._since = self._until = _place(since)
         self._kept: dict[str, deque[_Kept]] = defaultdict(deque)
         self._order: deque[str] = deque()
@@ -70,7 +80,7 @@ class Deliveries:
 
     def hear(self, entries: Sequence[tuple[int, Entry]]) -> None:
         """Remember the next accepted entries, each with its offset, and wake who waits for them."""
-        found = [one for offset, entry in entries for one in _delivered(offset, entry)]
+        found = [one for offset, entry in entries for one in self._delivered(offset, entry)]
         offset, entry = entries[-1]
         with self._lock:
             for member, kept in found:
@@ -81,6 +91,25 @@ class Deliveries:
             woken = [w for member in {m for m, _ in found} for w in self._waiting.pop(member, ())]
         for waiter in woken:
             waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+
+    def _delivered(self, offset: int, entry: Entry) -> Iterator[tuple[str, _Kept]]:
+        for index, raw in enumerate(entry.events):
+            if raw.body[:HEADER_BYTES] in _DELIVERED:
+                kept = _Kept((entry.generation, offset, index), raw.body)
+                for member in self._hearers(decode(raw.body)):
+                    yield member, kept
+
+    def _hearers(self, event: Any) -> Sequence[str]:
+        member = event.member
+        if isinstance(event, GrantIssued) and not member:
+            return [one for one, pool in self._pools.items() if pool == event.pool]
+        if member is None or key_of_member(member) is None:
+            return ()
+        if isinstance(event, MemberSlotGranted):
+            self._pools[member] = event.pool
+        elif isinstance(event, MemberLost | MemberSlotReturned):
+            self._pools.pop(member, None)
+        return (member,)
 
     def _forget(self) -> None:
         while len(self._order) > self._kept_max:
@@ -145,15 +174,6 @@ class Deliveries:
 
 def _place(position: Position) -> tuple[int, int, int]:
     return position.generation, position.offset, position.index
-
-
-def _delivered(offset: int, entry: Entry) -> Iterator[tuple[str, _Kept]]:
-    for index, raw in enumerate(entry.events):
-        if raw.body[:HEADER_BYTES] not in _DELIVERED:
-            continue
-        member = decode(raw.body).member
-        if member is not None and key_of_member(member) is not None:
-            yield member, _Kept((entry.generation, offset, index), raw.body)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -17,6 +17,7 @@ from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
 from .recall import recalled
 from .reflected import Progress, TakenInput, Wanted
+from .views.members import LEFT
 from .views.phases import OVER
 
 _log = logging.getLogger(__name__)
@@ -58,10 +59,13 @@ class LiveViews:
         mark, reflected = self._store.mark(), self._follower.reflected
         known = [] if mark is None else recalled(self._entries, mark.head)
         self._entries.begin(reflected.next_offset)
+        members = self.ask().members().items()
+        pools = {name: row.pool for name, row in members if row.state != LEFT}
         if not known:
-            return Deliveries(self._cell, reflected.position)
+            return Deliveries(self._cell, reflected.position, pools=pools)
         offset, entry = known[0]
-        deliveries = Deliveries(self._cell, Position(self._cell, entry.generation, offset, -1))
+        before = Position(self._cell, entry.generation, offset, -1)
+        deliveries = Deliveries(self._cell, before, pools=pools)
         deliveries.hear(known)
         return deliveries
 

@@ -16,6 +16,7 @@ from httpx_sse import EventSource, connect_sse
 from evenhand import Client, Http, LinkLost, Worker, errors
 from evenhand._http_link import HttpLink
 from evenhand.cli.development import Development
+from evenhand.cli.proposing import propose
 from evenhand.dev.broker import Broker
 from evenhand.dev.processes import Processes
 from schemas.ids import MemberId
@@ -54,7 +55,8 @@ def api(cell: Development) -> Iterator[httpx.Client]:
 def code_of(page: Path, path: str) -> str:
     """The example that asks this path."""
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    return next(block for block in blocks if path in block)
+    found: str = next(block for block in blocks if path in block)
+    return found
 
 
 @dataclass
@@ -97,9 +99,9 @@ def test_the_page_asks_for_permission_and_settles(cell: Development) -> None:
 class Member:
     """One place, held by hand."""
 
-    def __init__(self, api: httpx.Client) -> None:
+    def __init__(self, api: httpx.Client, pool: str = "default") -> None:
         self.api = api
-        told = api.post("/v1/members", json={"pool": "default", "places": 1}).json()
+        told = api.post("/v1/members", json={"pool": pool, "places": 1}).json()
         self.name, self.epoch, self.place = told["member"], told["member_epoch"], told["position"]
         self.beat()
 
@@ -185,6 +187,35 @@ def test_a_start_that_is_sent_again_is_refused_and_a_result_is_answered_again(
         found = api.post("/v1/usage", json={**used, **wrong}).json()
         assert found["code"] == (code or "usage-out-of-range")
     member.leave()
+
+
+def test_of_all_members_of_an_open_pool_one_gets_the_lease(
+    cell: Development, api: httpx.Client, client: Client
+) -> None:
+    by: Any = {"author": "test", "reason": "test"}
+    open_pool = i.PoolConfig(domains=("default",), unclaimed_max=2)
+    proposal = i.ConfigProposed(scope="pool", name="anyone", pool=open_pool, **by)
+    assert [*propose(cell.kafka, [[proposal]], wait_s=20)]
+    members = [Member(api, pool="anyone") for _ in range(4)]
+    client.submit(idempotency_key=uuid4().hex, **{**INTENT, "pool": "anyone"})
+    answers = []
+    for member in members:
+        with member.stream(member.place) as source:
+            grant = next(one for one in source.iter_sse() if one.event == "GrantIssued")
+        event = grant.json()["event"]
+        speaks = {**names(event), "member": member.name, "member_epoch": member.epoch}
+        path = f"/v1/grants/{speaks.pop('operation')}:claim"
+        answers.append((api.post(path, json=speaks), speaks, event["operation"]))
+    assert [found.status_code for found, _, _ in answers] == [200, 409, 409, 409]
+    assert {found.json()["code"] for found, _, _ in answers[1:]} == {"claim-held"}
+    for (_, speaks, operation), status in zip(answers, (200, 409, 409, 409), strict=True):
+        started = api.post("/v1/starts", json={**speaks, "operation": operation})
+        assert started.status_code == status
+    _, speaks, operation = answers[0]
+    told = {**speaks, "operation": operation, "outcome": "success"}
+    assert api.post("/v1/results", json=told).json()["state"] == "succeeded"
+    for member in members:
+        member.leave()
 
 
 def test_a_link_that_would_miss_something_ends_its_member(cell: Development) -> None:

@@ -36,7 +36,7 @@ def told(*reasons: str, member: str = ME, kept_max: int = 100) -> tuple[Deliveri
     journal = ToldJournal()
     for reason in reasons:
         journal.tell(returned(member, reason), returned(OTHER, f"other's {reason}"))
-    deliveries = Deliveries(CELL, NOWHERE, kept_max)
+    deliveries = Deliveries(CELL, NOWHERE, kept_max=kept_max)
     deliveries.hear(entries(journal))
     return deliveries, journal
 
@@ -81,6 +81,24 @@ def test_what_is_not_kept_is_said_to_be_gone_and_the_rest_is_kept() -> None:
 def test_a_member_that_is_linked_to_the_topics_takes_no_room() -> None:
     deliveries, _ = told("1", "2", "3", member="m1", kept_max=3)
     assert asyncio.run(deliveries.read(MemberId("m1"), NOWHERE, 0)).items == []
+
+
+def test_a_grant_that_names_nobody_is_heard_by_all_members_of_its_pool() -> None:
+    journal = ToldJournal()
+    slot = {"pool": "p", "places": 1, "join_by_ms": 0, "member_epoch": "e"}
+    journal.tell(e.MemberSlotGranted(member=ME, **slot))
+    journal.tell(Told(member="").granted())
+    journal.tell(e.MemberLost(member=OTHER, member_epoch="e"), Told("k2", member="").granted())
+    deliveries = Deliveries(CELL, NOWHERE, pools={OTHER: "p", "m1": "p"})
+    deliveries.hear(entries(journal))
+
+    def heard(member: str) -> list[str]:
+        found = asyncio.run(deliveries.read(MemberId(member), NOWHERE, 0))
+        return [type(one.event).__name__ for one in found.items]
+
+    assert heard(ME) == ["MemberSlotGranted", "GrantIssued", "GrantIssued"]
+    assert heard(OTHER) == ["GrantIssued", "MemberLost"]
+    assert heard("m1") == []
 
 
 def test_a_reader_that_waits_is_woken_by_what_comes() -> None:
