@@ -1,8 +1,8 @@
 """Questions to the API: where it is and the key come from EVENHAND_API_URL and EVENHAND_API_KEY."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,8 +12,6 @@ PAGE_MAX: Final = 100
 RETRY_S: Final = 10.0
 """A person waits; a script that wants more repeats the command."""
 M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 @contextmanager
@@ -26,29 +24,13 @@ def api() -> Iterator[HttpTransport]:
         transport.close()
 
 
-class Paged(Protocol[T_co]):
-    """One page of a list."""
-
-    @property
-    def items(self) -> Sequence[T_co]:
-        """What is on it."""
-        ...
-
-    @property
-    def next(self) -> str | None:
-        """Where the next one begins."""
-        ...
-
-
-def pages(
-    path: str, kind: Callable[..., Paged[T]], *, limit: int, **params: str | int | None
-) -> list[T]:
-    """At most `limit` items of a list, page after page."""
-    rows: list[T] = []
+def pages(path: str, kind: type[BaseModel], *, limit: int, **params: str | int | None) -> list[Any]:
+    """At most `limit` items of a list whose page is of this kind, page after page."""
+    rows: list[Any] = []
     cursor: str | None = None
     while len(rows) < limit:
         size = min(limit - len(rows), PAGE_MAX)
-        page: Any = ask(path, cast("type[BaseModel]", kind), limit=size, cursor=cursor, **params)
+        page: Any = ask(path, kind, limit=size, cursor=cursor, **params)
         rows += page.items
         cursor = page.next
         if cursor is None:
