@@ -101,6 +101,10 @@ ROUTES = [
     ("POST", f"/v1/operations/{OWN}/checkpoints", MEMBERS),
     ("POST", "/v1/results", MEMBERS),
     ("POST", "/v1/usage", MEMBERS),
+    ("POST", "/v1/reservations", {"acme"}),
+    ("POST", f"/v1/reservations/{OWN}:renew", {"acme"}),
+    ("POST", f"/v1/reservations/{OWN}:settle", {"acme"}),
+    ("POST", f"/v1/reservations/{OWN}:release", {"acme"}),
     ("GET", "/metrics", {"operator", "auditor"}),
 ]
 
