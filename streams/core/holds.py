@@ -44,32 +44,31 @@ class Holds:
     def __init__(self, rows: Overlay, timers: Timers) -> None:
         self._rows = rows
         self._timers = timers
-        self._held: dict[bytes, AttemptRow] = {}
+        self._held: dict[HoldKey, AttemptRow] = {}
 
     def load(self) -> None:
         """Remember the stored ones, at opening."""
-        self._held.update(self._rows.load(Table.HOLD))
+        self._held.update((parse_hold(key), row) for key, row in self._rows.load(Table.HOLD))
 
     def get(self, key: HoldKey) -> AttemptRow | None:
         """The uncertain attempt, if it is an older one."""
-        return self._held.get(hold_key(key))
+        return self._held.get(key)
 
     def all(self) -> Iterator[tuple[OperationId, AttemptRow]]:
         """Every one, with its operation."""
         for key, attempt in self._held.items():
-            yield parse_hold(key).operation, attempt
+            yield key.operation, attempt
 
     def keep(self, operation: OperationId, attempt: AttemptRow) -> None:
         """It is no longer the newest of its operation; or more is known about it."""
-        key = hold_key(key_of(operation, attempt))
+        key = key_of(operation, attempt)
         self._held[key] = attempt
-        self._rows.put(Table.HOLD, key, attempt)
+        self._rows.put(Table.HOLD, hold_key(key), attempt)
 
     def drop(self, key: HoldKey) -> AttemptRow:
         """Its reservation is closed."""
-        packed = hold_key(key)
-        attempt = self._held.pop(packed)
-        self._rows.delete(Table.HOLD, packed)
+        attempt = self._held.pop(key)
+        self._rows.delete(Table.HOLD, hold_key(key))
         self.unwatch(key.operation, attempt)
         return attempt
 

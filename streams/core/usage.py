@@ -33,7 +33,7 @@ def report(state: State, asked: UsageReported) -> Sequence[Event]:
     row = state.operation(asked.operation)
     assert row is not None
     if attempt is None:
-        if row.result_epoch != asked.epoch:
+        if not 0 < asked.epoch == row.result_epoch:  # 0: it never had an attempt that ended
             return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
         return _correction(asked, row)
     if not speaks_for(asked, attempt):

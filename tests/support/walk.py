@@ -123,7 +123,11 @@ class Walk:
             return self.chance.choice([self.submission, self.membership])()
         kinds = list(SHARES)
         (kind,) = self.chance.choices(kinds, [SHARES[kind] for kind in kinds])
-        return kind(self)
+        asked = kind(self)
+        field = self.chance.choice(["epoch", "incarnation", "attempt"])
+        if self.chance.random() < 0.03 and hasattr(asked, field):
+            return replace(asked, **{field: self.chance.choice([-1, 0, 2**63 - 1])})
+        return asked
 
     def some(self) -> e.GrantIssued:
         """A recent grant, or one whose outcome was unknown."""
