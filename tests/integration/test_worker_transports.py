@@ -39,6 +39,10 @@ class Site:
         self._delivered: list[Any] = []
         self._keys = count()
 
+    def close(self) -> None:
+        for tail in (*self._tails, self._inboxes):
+            tail.close()
+
     def submit(self, **more: Any) -> bytes:
         key = next(self._keys)
         self.rig.log.send(Topic.SUBMISSIONS, submission(TENANT, key, **more))
@@ -75,8 +79,10 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         rig.scheduler()
         configure(rig)
         doors = Doors(settings, processes, home)
+        site = Site(rig, doors)
         with doors.port:
-            yield Site(rig, doors)
+            yield site
+        site.close()
         rig.close()
 
 
