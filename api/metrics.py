@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -21,10 +21,12 @@ TENANTS_MAX: Final = 200
 """Tenants with series of their own, by submissions."""
 OTHER: Final = "other"
 """All other tenants."""
+MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 MS_PER_S: Final = 1_000
 
 Name = Literal[
     "evenhand_submissions_total",
+    "evenhand_suspected_new_keys_total",
     "evenhand_rejections_total",
     "evenhand_operations",
     "evenhand_starts_total",
@@ -46,6 +48,7 @@ Name = Literal[
 ]
 METRICS: Final[dict[Name, str]] = {
     "evenhand_submissions_total": "Submissions decided, by tenant and decision.",
+    "evenhand_suspected_new_keys_total": "Payloads admitted again soon under another key.",
     "evenhand_rejections_total": "Submissions refused, by code.",
     "evenhand_operations": "Operations by tenant and state: now if it is live, else ever.",
     "evenhand_starts_total": "Accepted starts; over operations started it is retry amplification.",
@@ -72,6 +75,7 @@ class _Share(NamedTuple):
 
     rows: list[Tenant]
     used: Ledger
+    suspected: int
 
 
 class _Views(Collector):
@@ -101,6 +105,7 @@ class _Views(Collector):
             shown: _Share(
                 [self._tenants[name] for name in names],
                 total(row for name in names for row in self._asked.ledgers(name).values()),
+                sum(map(self._asked.suspected_new_keys, names)),
             )
             for shown, names in groups.items()
         }
@@ -113,7 +118,9 @@ class _Views(Collector):
         tokens = self._new(CounterMetricFamily, "evenhand_tokens_total", "tenant", "kind")
         estimated = self._new(CounterMetricFamily, "evenhand_tokens_estimated_total", "tenant")
         observed = self._new(CounterMetricFamily, "evenhand_tokens_observed_total", "tenant")
-        for name, (rows, used) in self._shares().items():
+        suspected = self._new(CounterMetricFamily, "evenhand_suspected_new_keys_total", "tenant")
+        for name, (rows, used, repeats) in self._shares().items():
+            suspected.add_metric([self._cell, name], repeats)
             for decision, count in _decisions(rows).items():
                 decided.add_metric([self._cell, name, decision], count)
             phases = sum((Counter(row.phases) for row in rows), Counter[str]())
@@ -126,7 +133,7 @@ class _Views(Collector):
             tokens.add_metric([self._cell, name, "overdraft"], used.overdraft_tokens)
             estimated.add_metric([self._cell, name], used.tokens_estimated)
             observed.add_metric([self._cell, name], used.tokens_observed)
-        yield from (decided, states, starts, started, tokens, estimated, observed)
+        yield from (decided, states, starts, started, tokens, estimated, observed, suspected)
         refused = sum((Counter(row.refusals) for row in self._tenants.values()), Counter[str]())
         yield self._counter("evenhand_rejections_total", "code", refused)
 
