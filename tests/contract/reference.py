@@ -15,30 +15,29 @@ from schemas.codes import Code
 from schemas.digest import payload_digest
 from schemas.ids import OperationId, operation_id
 from schemas.phase import Phase
-from tests.contract.reference_ledger import Ledger, Work
+from tests.contract.reference_results import Results
+from tests.contract.reference_work import WAITS, Attempt, Work
 
-ENDS = {"success": Phase.SUCCEEDED, "terminal": Phase.FAILED, "cancelled": Phase.CANCELLED}
+RUNS = frozenset({Phase.GRANTED, Phase.LEASED, Phase.STARTED})
 
 
-class Reference:
+class Reference(Results):
     """One cell whose members never fall silent."""
-
-    def __init__(self) -> None:
-        self.now_ms = self.height = self.sequence = 0
-        self.ledger = Ledger()
-        self.members: dict[str, i.JoinRequested] = {}
-        self.work: dict[OperationId, Work] = {}
-        self.early: dict[OperationId, int] = {}
-        self.said: list[tuple[Any, ...]] = []
 
     # -- one entry -------------------------------------------------------------------------------
 
     def entry(
-        self, asked: Sequence[Any], now_ms: int, told: Sequence[OperationId], *, timers: bool = True
-    ) -> list[tuple[Any, ...]]:
+        self, asked: Sequence[Any], now_ms: int, told: Sequence[OperationId], *,
+        timers: bool = True, silence_ms: int = 0,
+    ) -> list[tuple[Any, ...]]:  # fmt: skip
         """All decisions of an entry; `told`: what the other's pass decided about, in its order."""
         self.now_ms, self.height, self.said = now_ms, self.height + 1, []
         self.ledger.forget_before(now_ms)
+        pauses = self.ledger.pauses
+        self.ledger.pauses = {d: ms for d, ms in pauses.items() if ms is None or ms > now_ms}
+        if silence_ms and self.looks:
+            self.say(e.LeasesExtended, silence_ms)
+            self.shift(silence_ms)
         for one in asked:
             self.take(one)
         while timers and (due := min(self.timers(), default=None)) and due[0] <= now_ms:
@@ -49,24 +48,28 @@ class Reference:
                 pass
         return self.said
 
+    def shift(self, by_ms: int) -> None:
+        """No lease pays for this."""
+        self.shift_ms += by_ms
+        self.looks = {member: at_ms + by_ms for member, at_ms in self.looks.items()}
+
     def take_over(self, step_ms: int) -> None:
         """Another owner; a step of time moves what was accepted before it."""
         self.height += 1
         self.ledger.take_over(step_ms)
-        for work in self.work.values():
-            work.latest_ms += step_ms
-            if work.accepted_ms is not None:
-                work.accepted_ms += step_ms
+        self.shift(step_ms)
+        newest = [work.attempt for work in self.work.values() if work.attempt is not None]
+        for attempt in (*newest, *self.holds.values()):
+            attempt.step(step_ms)
 
-    def say(self, kind: type, *details: Any) -> None:
-        self.said.append((kind.__name__, *details))
-
-    def take(self, asked: Any) -> None:
+    def take(self, asked: Any) -> None:  # noqa: C901, PLR0912 - one arm an input
         match asked:
             case i.OperationSubmitted():
                 self.submit(asked)
             case i.CancellationRequested():
                 self.cancel(asked.operation)
+            case i.ClaimRequested():
+                self.claim(asked)
             case i.StartRequested():
                 self.start(asked)
             case i.SendReported():
@@ -74,6 +77,18 @@ class Reference:
                     self.observe(asked.operation, asked.send_delay_ms)
             case i.ResultReported():
                 self.result(asked)
+            case i.CheckpointReported():
+                self.checkpoint(asked)
+            case i.UsageReported():
+                self.usage(asked)
+            case i.OutcomeEvidence():
+                self.evidence(asked)
+            case i.ReconcileRequested():
+                self.reconcile(asked)
+            case i.RetryRequested():
+                self.retry(asked)
+            case i.HeartbeatReported():
+                self.heartbeat(asked)
             case i.JoinRequested():
                 self.members[asked.member] = asked
             case i.ConfigProposed():
@@ -100,6 +115,8 @@ class Reference:
         work = self.work[operation] = Work(asked, incarnation=self.height, sequence=self.sequence)
         work.deadline_ms = self.now_ms + (asked.start_within_ms or 0)
         self.say(e.OperationAdmitted, operation, self.height, work.sequence, work.deadline_ms)
+        if asked.parent is not None:
+            self.work[asked.parent].turns += 1
         if operation in self.early:
             self.end(operation, e.OperationCancelled, Phase.CANCELLED)
         return None
@@ -111,15 +128,17 @@ class Reference:
             return Code.UNKNOWN_DOMAIN, True
         if asked.pool not in self.ledger.pools:
             return Code.UNKNOWN_POOL, True
-        if asked.output_tokens_max is None:
+        if asked.output_tokens_max is None and asked.turns_max is None:
             return Code.OUTPUT_CEILING_MISSING, True
         if asked.payload_bytes > self.ledger.bounds.payload_bytes_max:
             return Code.PAYLOAD_TOO_LARGE, True
+        if asked.parent is not None and (code := self.no_turn(asked, asked.parent)):
+            return code, False
         if asked.start_within_ms is None:
             return Code.DEADLINE_MISSING, False
         if self.ledger.never_fits(Work(asked)):
             return Code.NEVER_FITS, True
-        waiting = [one.asked for one in self.work.values() if one.phase is Phase.WAITING]
+        waiting = [one.asked for one in self.work.values() if one.phase in WAITS]
         for code, cap, counted in (
             (Code.TENANT_QUEUE_FULL, tenant, [w for w in waiting if w.tenant == asked.tenant]),
             (Code.DOMAIN_QUEUE_FULL, domain, [w for w in waiting if w.domain == asked.domain]),
@@ -130,10 +149,21 @@ class Reference:
                 return code, False
         return None, False
 
+    def no_turn(self, asked: i.OperationSubmitted, parent: OperationId) -> Code | None:
+        """A turn needs a started run of its tenant that has one left."""
+        run = self.work.get(parent)
+        if run is None or run.phase is not Phase.STARTED or run.asked.turns_max is None:
+            return Code.PARENT_NOT_RUNNING
+        if run.asked.tenant != asked.tenant:
+            return Code.PARENT_NOT_RUNNING
+        return Code.TURNS_EXHAUSTED if run.turns >= run.asked.turns_max else None
+
     # -- dispatch --------------------------------------------------------------------------------
 
     def next_turn(self, domain: str, told: deque[OperationId]) -> bool:
         """One head of the domain leaves its queue; False if none has to."""
+        if domain in self.ledger.pauses:
+            return False
         heads: dict[tuple[str, str], tuple[int, OperationId]] = {}
         for operation, work in self.work.items():
             if work.phase is Phase.WAITING and work.asked.domain == domain:
@@ -159,142 +189,90 @@ class Reference:
 
     def free_members(self, pool: str) -> list[tuple[int, str]]:
         """Minus the free places, and the name."""
-        holders = [work.holder for work in self.work.values()]
+        busy = [w.attempt for w in self.work.values() if w.phase in RUNS and w.attempt]
+        holders = [attempt.holder for attempt in busy]
         free = {m: one.places - holders.count(m) for m, one in self.members.items()}
         return [(-free[m], m) for m, one in self.members.items() if one.pool == pool and free[m]]
 
     def grant(self, operation: OperationId) -> None:
         work = self.work[operation]
-        config = self.ledger.domains[work.asked.domain]
-        work.phase, work.epoch, work.granted_ms = Phase.GRANTED, work.epoch + 1, self.now_ms
-        work.accepted_ms, work.observed = None, False
-        work.holder = min(self.free_members(work.asked.pool))[1]
-        work.claim_by_ms = min(self.now_ms + config.claim_by_ms, work.deadline_ms)
-        self.ledger.hold(work)
-        named = (work.holder, work.starts + 1, work.epoch, work.claim_by_ms, work.tokens)
-        self.say(e.GrantIssued, operation, *named)
+        work.phase, work.epoch = Phase.GRANTED, work.epoch + 1
+        holder = min(self.free_members(work.asked.pool))[1]
+        claim_by_ms = min(self.now_ms + self.domain(work).claim_by_ms, work.deadline_ms)
+        attempt = work.attempt = Attempt(
+            work.asked, work.tokens, work.incarnation, work.starts + 1, work.epoch, holder,
+            self.now_ms, claim_by_ms,
+        )  # fmt: skip
+        self.ledger.hold(attempt)
+        named = (holder, attempt.number, work.epoch, claim_by_ms, work.tokens or 0)
+        progress = (work.checkpoint, work.checkpoint_ref)
+        self.say(e.GrantIssued, operation, *named, *progress)
 
-    # -- from the start to the settlement --------------------------------------------------------
-
-    def stale(self, asked: Any) -> Code | None:
-        work = self.work.get(asked.operation)
-        if work is None:
-            return Code.NOT_FOUND
-        attempt = (work.incarnation, work.epoch, work.holder)
-        current = attempt == (asked.incarnation, asked.epoch, asked.member)
-        return None if current else Code.EPOCH_SUPERSEDED
-
-    def start(self, asked: i.StartRequested) -> None:
-        operation, code = asked.operation, self.stale(asked)
-        work = self.work.get(operation)
-        if code is None and work and work.accepted_ms is None and self.now_ms >= work.deadline_ms:
-            code = Code.DEADLINE_PASSED
-        elif code is None and work and (work.accepted_ms or self.now_ms >= work.claim_by_ms):
-            code = Code.START_REFUSED
-        if code is not None or work is None:
-            return self.say(e.StartRefused, operation, asked.epoch, code)
-        config = self.ledger.domains[work.asked.domain]
-        work.phase, work.starts, work.accepted_ms = Phase.STARTED, work.starts + 1, self.now_ms
-        work.latest_ms = self.now_ms + config.send_within_ms + config.transit_ms
-        self.ledger.arrive(work)
-        return self.say(e.StartAccepted, operation, work.epoch, work.latest_ms)
-
-    def observe(self, operation: OperationId, delay_ms: int | None) -> None:
-        work = self.work[operation]
-        if delay_ms is None or work.accepted_ms is None or work.observed:
-            return
-        latest_ms = work.accepted_ms + delay_ms + self.ledger.domains[work.asked.domain].transit_ms
-        if latest_ms < work.latest_ms:
-            work.latest_ms, work.observed = latest_ms, True
-            self.ledger.arrive(work)
-            self.say(e.SendObserved, operation, latest_ms)
-
-    def result(self, asked: i.ResultReported) -> None:
-        code, operation = self.stale(asked), asked.operation
-        work = self.work.get(operation)
-        if asked.outcome not in ENDS and asked.outcome != "not_sent":
-            return self.say(e.InputQuarantined, Code.UNKNOWN_OUTCOME_CLASS)
-        if work is None or code is not None or work.accepted_ms is None:
-            code = work.second(asked, code or Code.START_REFUSED) if work else code
-            return code and self.say(e.ResultRefusedStale, operation, asked.epoch, code)
-        if asked.outcome in ENDS:
-            self.observe(operation, asked.send_delay_ms)
-        work.told = asked
-        self.say(e.ResultRecorded, operation, asked.outcome, self.now_ms >= work.deadline_ms)
-        if asked.outcome not in ENDS:
-            return self.give_back(operation, e.ReservationReleased, asked.outcome)
-        least = (asked.prompt_tokens or 0) + (asked.output_tokens or 0)
-        known = asked.prompt_tokens is not None and asked.output_tokens is not None
-        used = least if known or least > work.tokens else None
-        held_ms, cost = self.now_ms - work.granted_ms, self.ledger.settle(work, used, self.now_ms)
-        overdraft = max(0, (used or 0) - work.tokens)
-        self.say(e.ReservationSettled, operation, used, overdraft, held_ms, cost)
-        phase = ENDS[asked.outcome]
-        unwanted = work.cancel and phase is not Phase.SUCCEEDED
-        return self.finish(operation, Phase.CANCELLED if unwanted else phase)
-
-    def give_back(self, operation: OperationId, kind: type, *reason: str) -> None:
-        """The reservation ends unused; the work waits again, unless nobody wants it any more."""
-        work = self.work[operation]
-        self.say(kind, operation, *reason)
-        self.ledger.drop(work.charges)
-        work.phase, work.holder = Phase.WAITING, None
-        if work.cancel:
-            self.end(operation, e.OperationCancelled, Phase.CANCELLED)
-        elif self.now_ms >= work.deadline_ms:
-            self.end(operation, e.OperationExpired, Phase.EXPIRED, "deadline")
+    # -- cancellation ----------------------------------------------------------------------------
 
     def cancel(self, operation: OperationId) -> None:
         work = self.work.get(operation)
+        attempt = None if work is None else work.attempt
         if work is None:
             if operation not in self.early:
                 self.early[operation] = self.now_ms + self.ledger.bounds.early_cancel_ms
                 self.say(e.CancellationRemembered, operation, self.early[operation])
-        elif work.phase is Phase.WAITING:
+        elif work.phase in WAITS:
             self.end(operation, e.OperationCancelled, Phase.CANCELLED)
-        elif work.phase is Phase.GRANTED:
-            work.cancel = True
+        elif work.phase in (Phase.GRANTED, Phase.LEASED) and attempt:
             self.say(e.GrantRevoked, operation, work.epoch, "cancelled")
-            self.give_back(operation, e.ReservationReleased, "cancelled")
-        elif work.phase is Phase.STARTED and not work.cancel:
-            work.cancel = True
+            self.wait(work)
+            self.give_back(operation, attempt, e.ReservationReleased, "cancelled")
+            self.end(operation, e.OperationCancelled, Phase.CANCELLED)
+        elif attempt and not work.cancel:
+            work.cancel, attempt.runtime_ms = True, None
             self.say(e.CancelSignalled, operation, work.epoch)
-
-    def end(self, operation: OperationId, kind: type, phase: Phase, *reason: str) -> None:
-        """Over without a result."""
-        self.say(kind, operation, *reason)
-        self.early.pop(operation, None)
-        self.finish(operation, phase)
-
-    def finish(self, operation: OperationId, phase: Phase) -> None:
-        work = self.work[operation]
-        work.phase, work.holder = phase, None
-        work.forget_ms = self.now_ms + self.ledger.bounds.guard_horizon_ms
 
     # -- what time brings ------------------------------------------------------------------------
 
-    def timers(self) -> Iterator[tuple[int, int, OperationId]]:
-        """Instant, kind and operation; of one instant smaller kinds go first."""
+    def timers(self) -> Iterator[tuple[int, int, Any]]:
+        """Instant, kind and subject; of one instant smaller kinds go first."""
         for operation, work in self.work.items():
-            if work.phase is Phase.WAITING:
+            if work.phase in WAITS:
                 yield work.deadline_ms, 1, operation
-            elif work.phase is Phase.GRANTED:
-                yield work.claim_by_ms, 2, operation
+            elif work.phase in (Phase.GRANTED, Phase.LEASED) and work.attempt:
+                yield work.attempt.claim_by_ms, 2, operation
             elif work.forget_ms is not None:
                 yield work.forget_ms, 4, operation
+            if work.not_before_ms is not None:
+                yield work.not_before_ms, 8, operation
+            if work.phase is Phase.UNKNOWN and work.attempt:
+                yield work.attempt.due_ms, 7, (operation, work.incarnation, work.epoch)
         for operation, until_ms in self.early.items():
             yield until_ms, 5, operation
+        for member, at_ms in self.looks.items():
+            yield at_ms, 6, member
+        for name, attempt in self.holds.items():
+            yield attempt.due_ms, 7, name
 
-    def fire(self, kind: int, operation: OperationId) -> None:
+    def fire(self, kind: int, subject: Any) -> None:
         match kind:
             case 1:
-                self.end(operation, e.OperationExpired, Phase.EXPIRED, "deadline")
+                self.end(subject, e.OperationExpired, Phase.EXPIRED, "deadline")
             case 2:
-                self.say(e.GrantExpired, operation, self.work[operation].epoch)
-                self.give_back(operation, e.ReservationExpired)
+                attempt = self.work[subject].attempt
+                assert attempt is not None, "Expected a grant"
+                self.say(e.GrantExpired, subject, attempt.epoch)
+                self.wait(self.work[subject])
+                self.give_back(subject, attempt, e.ReservationExpired)
+                self.come_back(subject)
             case 4:
-                self.say(e.OperationForgotten, operation)
-                del self.work[operation]
+                self.say(e.OperationForgotten, subject)
+                del self.work[subject]
+            case 5:
+                self.say(e.CancellationForgotten, subject)
+                del self.early[subject]
+            case 6:
+                self.look(subject)
+            case 7:
+                attempt = self.find(*subject)
+                assert attempt is not None, "Expected a hold"
+                self.hold_due(subject[0], attempt)
             case _:
-                self.say(e.CancellationForgotten, operation)
-                del self.early[operation]
+                self.say(e.OperationUnparked, subject)
+                self.wait(self.work[subject])

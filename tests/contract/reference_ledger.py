@@ -1,67 +1,13 @@
 """Budgets as the reference model keeps them: a list of charges, summed up at every look."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from schemas import inputs as i
-from schemas.codes import Code
-from schemas.inputs import DimensionConfig, ResultReported
-from schemas.phase import Phase
+from schemas.inputs import DimensionConfig
+from tests.contract.reference_work import Attempt, Charge, Work
 
 SPREAD_MS = 21
-
-
-@dataclass(eq=False)
-class Charge:
-    """What one call takes of one dimension of one level; it counts until its exit."""
-
-    scope: str
-    domain: str
-    dimension: DimensionConfig
-    amount: int
-    exit_ms: int | None = None
-    aged: bool = False
-    """It has lived over a takeover, so its exit has the takeover term in it."""
-
-
-@dataclass
-class Work:
-    """One operation, with its newest attempt while it has a holder."""
-
-    asked: i.OperationSubmitted
-    phase: Phase = Phase.WAITING
-    code: str | None = None
-    incarnation: int = 0
-    sequence: int = 0
-    deadline_ms: int = 0
-    forget_ms: int | None = None
-    cancel: bool = False
-    epoch: int = 0
-    starts: int = 0
-    holder: str | None = None
-    granted_ms: int = 0
-    claim_by_ms: int = 0
-    accepted_ms: int | None = None
-    latest_ms: int = 0
-    observed: bool = False
-    charges: list[Charge] = field(default_factory=list)
-    told: ResultReported | None = None
-
-    def second(self, asked: ResultReported, code: Code) -> Code | None:
-        """Why another result is refused; None for one that says what was recorded already."""
-        told = self.told
-        if code is not Code.EPOCH_SUPERSEDED or told is None:
-            return code
-        if (told.incarnation, told.epoch) != (asked.incarnation, asked.epoch):
-            return code
-        said = ["member", "member_epoch", "outcome", "prompt_tokens", "output_tokens", "result_ref"]
-        differs = any(getattr(told, name) != getattr(asked, name) for name in said)
-        return Code.SETTLEMENT_CONFLICT if differs else None
-
-    @property
-    def tokens(self) -> int:
-        return self.asked.prompt_tokens + (self.asked.output_tokens_max or 0)
 
 
 Level = tuple[str, str, DimensionConfig]
@@ -76,7 +22,9 @@ class Ledger:
         self.bounds = i.CellConfig(tenant_defaults=i.TenantConfig())
         self.domains: dict[str, i.DomainConfig] = {}
         self.tenants: dict[str, i.TenantConfig] = {}
-        self.pools: set[str] = set()
+        self.pools: dict[str, i.PoolConfig] = {}
+        self.pauses: dict[str, int | None] = {}
+        """Domains that grant nothing until then; None: until they are configured again."""
 
     def configure(self, asked: Any) -> None:
         match asked.scope:
@@ -84,10 +32,11 @@ class Ledger:
                 self.bounds = asked.cell
             case "domain":
                 self.domains[asked.name] = asked.domain
+                self.pauses.pop(asked.name, None)
             case "tenant":
                 self.tenants[asked.name] = asked.tenant
             case "pool":
-                self.pools.add(asked.name)
+                self.pools[asked.name] = asked.pool
 
     @property
     def term_ms(self) -> int:
@@ -126,7 +75,7 @@ class Ledger:
     def used(self, level: Level) -> int:
         return sum(charge.amount for charge in self.counting(level))
 
-    def fits(self, levels: Iterable[Level], tokens: int, *, at_ms: int = 0) -> bool:
+    def fits(self, levels: Iterable[Level], tokens: int | None, *, at_ms: int = 0) -> bool:
         """Whether a call fits everywhere, once all has left that leaves until `at_ms`."""
         return all(
             amount(level[2], tokens)
@@ -135,7 +84,7 @@ class Ledger:
             for level in levels
         )
 
-    def earliest_ms(self, levels: list[Level], tokens: int) -> int | None:
+    def earliest_ms(self, levels: list[Level], tokens: int | None) -> int | None:
         """The first instant at which exits alone make it fit, or None."""
         exits = sorted({charge.exit_ms or 0 for charge in self.charges})
         return next((at for at in exits if self.fits(levels, tokens, at_ms=at)), None)
@@ -151,28 +100,39 @@ class Ledger:
         too_late = earliest_ms is not None and earliest_ms >= work.deadline_ms
         return "not_before" if too_late else "stays"
 
-    def hold(self, work: Work) -> None:
-        levels = self.levels(work.asked.domain, work.asked.tenant)
-        work.charges = [Charge(*level, amount(level[2], work.tokens)) for level in levels]
-        self.charges += work.charges
+    def hold(self, attempt: Attempt) -> None:
+        levels = self.levels(attempt.asked.domain, attempt.asked.tenant)
+        attempt.charges = [Charge(*level, amount(level[2], attempt.tokens)) for level in levels]
+        self.charges += attempt.charges
 
-    def arrive(self, work: Work) -> None:
+    def arrive(self, attempt: Attempt) -> None:
         """The call arrives at `latest_ms` at last; what has left stays away."""
-        for charge in work.charges:
+        for charge in attempt.charges:
             at_arrival = charge.dimension.instant == "arrival" and charge.dimension.window_ms
             if at_arrival and charge in self.charges:
-                charge.exit_ms = self.leaves_ms(charge, work.latest_ms)
+                charge.exit_ms = self.leaves_ms(charge, attempt.latest_ms)
                 charge.exit_ms += self.term_ms if charge.aged else 0
 
-    def settle(self, work: Work, actual: int | None, now_ms: int) -> int:
+    def settle(self, attempt: Attempt, actual: int | None, now_ms: int) -> int:
         """The call has ended; what it cost."""
-        self.drop(charge for charge in work.charges if charge.dimension.kind == "concurrency")
-        for charge in work.charges:
+        self.drop(charge for charge in attempt.charges if charge.dimension.kind == "concurrency")
+        for charge in attempt.charges:
             charge.amount = settled(charge.dimension, charge.amount, actual)
             if charge.exit_ms is None and charge.dimension.window_ms:
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
-        dimensions = self.domains[work.asked.domain].dimensions
-        return cost_ns(dimensions, work.tokens, actual, now_ms - work.granted_ms)
+        dimensions = self.domains[attempt.asked.domain].dimensions
+        return cost_ns(dimensions, attempt.tokens, actual, now_ms - attempt.granted_ms)
+
+    def correct(self, work: Work, before: int, actual: int, now_ms: int) -> None:
+        """Use beyond the charge counts from now on; nothing comes back."""
+        for level in self.levels(work.asked.domain, work.asked.tenant):
+            dimension = level[2]
+            reserved = dimension.amount == "reserved" and before > 0
+            extra = actual - (max(before, work.tokens or 0) if reserved else before)
+            if dimension.unit == "tokens" and extra > 0:
+                charge = Charge(*level, extra)
+                charge.exit_ms = self.leaves_ms(charge, now_ms)
+                self.charges.append(charge)
 
     def leaves_ms(self, charge: Charge, latest_ms: int) -> int:
         send_within_ms = self.domains[charge.domain].send_within_ms
@@ -183,7 +143,9 @@ class Ledger:
         self.charges = [charge for charge in self.charges if id(charge) not in gone]
 
 
-def amount(dimension: DimensionConfig, tokens: int) -> int:
+def amount(dimension: DimensionConfig, tokens: int | None) -> int:
+    if tokens is None:
+        return 0
     return tokens if dimension.unit == "tokens" else 1
 
 
@@ -208,7 +170,7 @@ def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -
 
 
 def cost_ns(
-    dimensions: Iterable[DimensionConfig], reserved: int, actual: int | None, held_ms: int
+    dimensions: Iterable[DimensionConfig], reserved: int | None, actual: int | None, held_ms: int
 ) -> int:
     """How long the call alone occupies its scarcest dimension (scheduling.md section 1)."""
     costs = [1]

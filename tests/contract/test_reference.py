@@ -15,10 +15,20 @@ import pytest
 from schemas import events as e
 from schemas import inputs as i
 from schemas.journal import CAUSE_DISPATCH
-from streams.core import admission, budgets, dispatch, settlement
+from streams.core import (
+    admission,
+    budgets,
+    checkpoints,
+    dispatch,
+    leases,
+    retries,
+    settlement,
+    usage,
+)
 from streams.core.outcomes import Fits
 from streams.core.state import State
 from tests.contract.reference import Reference
+from tests.contract.reference_asker import Asker, setup
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -35,61 +45,43 @@ DETAILS = {
     e.CancellationForgotten: "operation",
     e.OperationCancelled: "operation",
     e.CancelSignalled: "operation epoch",
-    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens",
+    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref",
     e.GrantRevoked: "operation epoch reason",
     e.GrantExpired: "operation epoch",
-    e.StartAccepted: "operation epoch latest_arrival_ms",
+    e.StartAccepted: "operation epoch latest_arrival_ms commits_entitlement",
     e.StartRefused: "operation epoch code",
     e.SendObserved: "operation latest_arrival_ms",
     e.ResultRecorded: "operation outcome late",
     e.ResultRefusedStale: "operation epoch code",
-    e.ReservationSettled: "operation tokens_actual overdraft_tokens held_ms cost_ns",
+    e.ReservationSettled: "operation epoch tokens_actual overdraft_tokens held_ms cost_ns",
     e.ReservationReleased: "operation reason",
     e.ReservationExpired: "operation",
     e.OperationExpired: "operation reason",
     e.OperationForgotten: "operation",
     e.InputQuarantined: "code",
+    e.LeaseClaimed: "operation epoch expires_ms",
+    e.ClaimRefused: "operation epoch code",
+    e.LeasesRenewed: "member expires_ms unnamed",
+    e.RenewRefused: "operation epoch",
+    e.LeasesExtended: "by_ms",
+    e.LeaseExpired: "operation epoch started",
+    e.CheckpointRecorded: "operation number",
+    e.CheckpointRefused: "operation number code",
+    e.OutcomeMarkedUnknown: "operation epoch cause hold_until_ms",
+    e.EvidenceRecorded: "operation epoch evidence",
+    e.OutcomeReconciled: "operation epoch source verdict",
+    e.ReservationForfeited: "operation epoch held_ms",
+    e.OperatorActionNeeded: "operation reason",
+    e.RetryScheduled: "operation epoch cause not_before_ms",
+    e.OperationUnparked: "operation",
+    e.OperationDeadLettered: "operation reason",
+    e.ManualRetryAccepted: "operation deadline_ms",
+    e.ManualActionRefused: "operation action code",
+    e.CooldownSet: "domain cause until_ms",
+    e.UsageCorrected: "operation epoch tokens_before tokens_actual",
+    e.UsageRefused: "operation epoch code",
 }
 """The decisions that both must agree on, and what is compared of each."""
-
-
-def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigProposed:
-    return c.domain(
-        c.dimension("slots", slots),
-        c.dimension("requests", requests, window_ms=2_000),
-        c.dimension("tokens", 1_200, window_ms=3_000, amount="actual"),
-        c.dimension("tokens-end", 2_500, window_ms=1_000, instant="completion"),
-        c.dimension(
-            "tokens-day", 9_000, window_ms=9_000, kind="fixed", reset_ms=500, reset_uncertainty_ms=7
-        ),
-        policy=policy,
-        waiting_count_max=9,
-        send_within_ms=200,
-        transit_ms=20,
-        claim_by_ms=700,
-    )
-
-
-def setup(policy: str) -> list[i.Input]:
-    own = i.TenantBudget(domain="d", dimensions=(c.dimension("requests", 3, window_ms=1_000),))
-    return [
-        s.bounds(
-            guard_horizon_ms=4_000,
-            early_cancel_ms=1_500,
-            payload_bytes_max=100,
-            waiting_bytes_max=250,
-        ),
-        configured(policy),
-        c.domain(c.dimension("slots", 2), name="e", waiting_bytes_max=120),
-        c.tenant("b", weight=3, rank=1, budgets=(own,), waiting_count_max=3),
-        c.pool("p"),
-        c.pool("q"),
-        *(c.join(name, places=places, pool=pool) for name, places, pool in MEMBERS),
-        *(c.heartbeat(name) for name, _, _ in MEMBERS),
-    ]
-
-
-MEMBERS = (("m1", 2, "p"), ("m2", 3, "p"), ("m3", 1, "q"))
 
 
 class Differs(Exception):
@@ -104,18 +96,29 @@ class Both:
         self.core, self.reference = c.Core(), Reference()
         self.submitted: list[i.OperationSubmitted] = []
         self.grants: list[e.GrantIssued] = []
+        self.unclear: list[e.GrantIssued] = []
+        """Grants of operations whose outcome was unknown."""
         self.said: Counter[str] = Counter()
         self.run(setup(policy))
 
-    def run(self, inputs: list[Any], *, after_ms: int = 0, timers: bool = True) -> None:
+    def run(
+        self, inputs: list[Any], *, after_ms: int = 0, timers: bool = True, silence_ms: int = 0
+    ) -> None:
         """One entry; fails with the first decision that differs, or the window that does."""
+        self.core.silence_ms = silence_ms
         events = self.core.run(*inputs, after_ms=after_ms, timers=timers)
         self.grants += s.grants(events)
+        unclear = {c.named(one)["operation"] for one in c.only(e.OutcomeMarkedUnknown, events)}
+        self.unclear += [one for one in self.grants if one.operation in unclear]
         _, decided = self.core.entries[-1]
         pass_over = [one.event for one in decided if one.cause == CAUSE_DISPATCH]
         told = c.only((e.GrantIssued, e.OperationExpired), pass_over)
         expected = self.reference.entry(
-            inputs, self.core.now_ms, [event.operation for event in told], timers=timers
+            inputs,
+            self.core.now_ms,
+            [event.operation for event in told],
+            timers=timers,
+            silence_ms=silence_ms,
         )
         got = [shown(event) for event in events if type(event) in DETAILS]
         self.said.update(name for name, *_ in got)
@@ -134,54 +137,12 @@ class Both:
 
 def shown(event: Any) -> tuple[Any, ...]:
     kind = type(event)
-    return (kind.__name__, *(getattr(event, name) for name in DETAILS[kind].split()))
+    return (kind.__name__, *(plain(getattr(event, name)) for name in DETAILS[kind].split()))
 
 
-class Asker:
-    """What is asked next: duplicates, conflicts, in any order, of what was said before."""
-
-    def __init__(self, chance: Random, both: Both) -> None:
-        self.chance = chance
-        self.both = both
-        self.submitted: list[i.OperationSubmitted] = []
-
-    def ask(self) -> i.Input:
-        chance, grants = self.chance, self.both.grants
-        roll = chance.random()
-        if roll < 0.3 or not grants:
-            return self.submission()
-        if roll < 0.37:
-            some = chance.choice([*self.submitted[-8:], self.submission()])
-            return s.cancel(some)
-        if roll < 0.40:
-            return configured(self.both.policy, chance.choice([0, 1, 4]), chance.choice([0, 3, 9]))
-        grant = chance.choice(grants[-8:])
-        if roll < 0.68:
-            return c.start(grant)
-        if roll < 0.75:
-            return c.sent(grant, chance.choice([0, 5, 150, 10_000]))
-        outcome = chance.choice(["success"] * 4 + ["terminal", "cancelled", "not_sent", "odd"])
-        output = chance.choice([None, 0, grant.output_tokens_max, 2_000])
-        return c.result(
-            grant, outcome, output_tokens=output, send_delay_ms=chance.choice([None, 3])
-        )
-
-    def submission(self) -> i.OperationSubmitted:
-        chance = self.chance
-        if self.submitted and chance.random() < 0.1:
-            return chance.choice(self.submitted)
-        made = c.submitted(
-            chance.choice("abc"),
-            f"k{chance.randrange(60)}",
-            domain=chance.choice(["d"] * 12 + ["e"] * 4 + ["none"]),
-            pool=chance.choice(["p"] * 12 + ["q"] * 4 + ["none"]),
-            prompt_tokens=chance.choice([1, 10, 100, 300, 900]),
-            output_tokens_max=chance.choice([0, 50, 50, 500, 500, 5_000, None]),
-            start_within_ms=chance.choice([1, 400, 2_000, 60_000, 60_000, 60_000, None]),
-            payload_bytes=chance.choice([0, 0, 0, 0, 10, 90, 1_000]),
-        )
-        self.submitted.append(made)
-        return made
+def plain(value: Any) -> Any:
+    """Leases as pairs, anything else as it is."""
+    return [(o.operation, o.epoch) for o in value] if isinstance(value, tuple) else value
 
 
 def play(seed: int) -> Counter[str]:
@@ -194,7 +155,8 @@ def play(seed: int) -> Counter[str]:
             both.take_over(chance.choice([0, 0, 5_000]))
         inputs = [asker.ask() for _ in range(chance.choice([0, 1, 2, 5]))]
         after_ms = chance.choice([0, 1, 10, 100, 400, 5_000 if chance.random() < 0.1 else 0])
-        both.run(inputs, after_ms=after_ms, timers=chance.random() < 0.9)
+        silence_ms = min(after_ms, 300) if chance.random() < 0.04 else 0
+        both.run(inputs, after_ms=after_ms, timers=chance.random() < 0.9, silence_ms=silence_ms)
     return both.said
 
 
@@ -220,12 +182,13 @@ def early(dimension: i.DimensionConfig, **about: Any) -> int:
 
 
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
+ends_ms = leases.ends_ms
 
 FAULTS = {
     "nothing is ever full": (dispatch, "check", lambda *_: Fits(), "says ('GrantIssued'"),
     "youngest first": (dispatch, "_HEAD", lambda found: -found[0].sequence, "GrantIssued"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),
-    "exits too early": (budgets, "exit_ms", early, "requests, not"),
+    "exits too early": (budgets, "exit_ms", early, ", not"),
     "nobody looks": (State, "touch_waiting", lambda _: None, "Expected ('GrantIssued'"),
     "a wrong price": (
         settlement,
@@ -233,6 +196,18 @@ FAULTS = {
         lambda *about, **more: settled_cost_ns(*about, **more) + 1,
         "ReservationSettled",
     ),
+    "leases last too long": (leases, "ends_ms", lambda *of: ends_ms(*of) + 50, "Lease"),
+    "unsafe work is tried again": (
+        retries,
+        "SAFE",
+        frozenset({"unsafe", "keyed", "read_only"}),
+        "RetryScheduled",
+    ),
+    "nobody waits longer": (retries, "backoff_ms", lambda first, _: first, "RetryScheduled"),
+    "nobody pays": (retries, "_credit", lambda *_: 10_000, "RetryScheduled"),
+    "a pause is forgotten": (retries, "paused", lambda *_: None, "GrantIssued"),
+    "gaps are let through": (checkpoints, "_refusal", lambda *_: None, "Checkpoint"),
+    "late usage is for nothing": (usage, "_beyond", lambda *_: 0, "tokens"),
     "deadlines are kept too long": (settlement, "deadline_due", lambda *_: [], "OperationExpired"),
 }
 
