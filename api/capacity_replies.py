@@ -58,6 +58,7 @@ def tenant(asked: Queries, name: str, row: TenantRow, config: TenantConfig) -> c
         tokens_used=used.tokens_charged,
         estimate_error=estimate_error(used),
         cost_ns=used.cost_ns,
+        suspected_new_keys=asked.suspected_new_keys(name),
         residue=row.admitted - sum(row.phases.values()),
     )
 

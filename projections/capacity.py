@@ -13,6 +13,7 @@ from .views.domain import DOMAINS, Domain
 from .views.ledger import LEDGERS, Ledger
 from .views.members import MEMBERS, Member
 from .views.queue import QUEUES, WAITING, Queue, Waiting
+from .views.repeat import REPEATS
 from .views.tenant import TENANTS, Tenant
 
 
@@ -89,6 +90,11 @@ class CapacityQueries(Reading):
     def ledgers(self, tenant: str) -> dict[str, Ledger]:
         """The tenant's two ledgers in each domain in which it ever had a grant, by name."""
         return {names(key)[1]: row for key, row in self.rows(LEDGERS, join(tenant))}
+
+    def suspected_new_keys(self, tenant: str) -> int:
+        """Submissions that look like an earlier one of the tenant under a new key."""
+        row = self.row(REPEATS, join(tenant))
+        return 0 if row is None else row.suspected
 
     def queues(self, tenant: str) -> list[QueueAnswer]:
         """The tenant's queues in which something waits."""

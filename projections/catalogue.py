@@ -14,6 +14,7 @@ from .views.members import MEMBERS
 from .views.operation import OPERATIONS
 from .views.quarantine import QUARANTINES
 from .views.queue import QUEUES, WAITING
+from .views.repeat import REPEATS
 from .views.tenant import TENANTS
 from .views.unknown import UNKNOWNS
 
@@ -34,6 +35,7 @@ PROJECTIONS: tuple[Projection[Any], ...] = (
     CHILDREN,
     HISTORIES,
     QUARANTINES,
+    REPEATS,
     UNKNOWNS,  # the last two, since the others are shown both as they were before
     OPERATIONS,
 )

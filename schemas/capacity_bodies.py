@@ -47,6 +47,9 @@ class Tenant(Reply):
     """(reserved - used) / used, over the calls whose use is known; null without any."""
     cost_ns: int
     """Cost charged for those, in nanoseconds of budget."""
+    suspected_new_keys: int = 0
+    """Admitted payloads that were admitted under another key shortly before: a client that makes a
+    new key for each try."""
     residue: int = 0
     """Operations admitted that are neither live nor over: anything but 0 is a fault."""
 
