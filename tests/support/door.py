@@ -20,7 +20,8 @@ from schemas.ids import CellId
 from schemas.inputs import Input
 from schemas.topics import INPUT_TOPICS, Topic
 from tests.support.kafka import until
-from tests.support.told import ToldJournal, began, configured
+from tests.support.told import START_MS, Told, ToldJournal, began, configured
+from tests.support.words import e
 
 Owner = Callable[[Any], list[Any]]
 """The events that the owner decides on one input."""
@@ -114,6 +115,16 @@ class Entrance:
         """The owner's next entry, and wait until the views reflect it."""
         offset = self.journal.tell(*events, **more)
         until(lambda: self.views.progress().offset > offset, f"entry {offset} to be reflected")
+
+    def start(self, told: Told) -> None:
+        """Its operation is admitted, granted and started."""
+        self.tell((0, told.admitted()), inputs=[(0, 0, 1)])
+        self.tell(told.granted(), *told.started(START_MS + 200))
+
+    def doubt(self, told: Told, **more: Any) -> None:
+        """It is started, and then its outcome is unknown."""
+        self.start(told)
+        self.tell(e.LeaseExpired(**told.attempt, started=True), told.unknown(**more))
 
 
 @contextmanager

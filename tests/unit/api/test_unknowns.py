@@ -21,16 +21,6 @@ def door(tmp_path: Path) -> Iterator[Entrance]:
         yield made
 
 
-def start(door: Entrance, told: Told = TOLD) -> None:
-    door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
-    door.tell(told.granted(), *told.started(START_MS + 200))
-
-
-def doubt(door: Entrance, told: Told = TOLD, **more: Any) -> None:
-    start(door, told)
-    door.tell(e.LeaseExpired(**told.attempt, started=True), told.unknown(**more))
-
-
 def unknowns(door: Entrance, **params: Any) -> list[Any]:
     found: list[Any] = door.ask("GET", "/v1/unknowns", key="operator", params=params).json()[
         "items"
@@ -44,7 +34,7 @@ def reconcile(door: Entrance, *, key: str = "operator", **said: Any) -> Any:
 
 
 def test_an_unknown_outcome_tells_holder_hold_bound_and_evidence(door: Entrance) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     door.tell(
         e.EvidenceRecorded(
             **TOLD.attempt,
@@ -64,7 +54,7 @@ def test_an_unknown_outcome_tells_holder_hold_bound_and_evidence(door: Entrance)
 
 
 def test_an_older_attempt_stays_listed_while_it_holds(door: Entrance) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     later = TOLD.again()
     door.tell(TOLD.scheduled("unknown", START_MS + 50))
     door.tell(e.OperationUnparked(tenant="acme", operation=TOLD.id), later.granted())
@@ -81,7 +71,7 @@ def test_unknown_outcomes_are_paged_oldest_first_and_filtered(door: Entrance) ->
         for n in range(5)
     ]
     for one in reversed(told):
-        doubt(door, one)
+        door.doubt(one)
     path = "/v1/unknowns"
     first = door.ask("GET", path, key="operator", params={"limit": 3}).json()
     rest = door.ask(
@@ -96,7 +86,7 @@ def test_unknown_outcomes_are_paged_oldest_first_and_filtered(door: Entrance) ->
 
 
 def test_a_hold_past_its_bound_is_overdue(door: Entrance) -> None:
-    doubt(door, hold_until_ms=START_MS + 10)
+    door.doubt(TOLD, hold_until_ms=START_MS + 10)
     assert not unknowns(door)[0]["overdue"]
     door.journal.time_ms = START_MS + 10
     door.tell(e.MemberLost(member="m1", member_epoch="e1"))
@@ -107,7 +97,7 @@ def test_a_hold_past_its_bound_is_overdue(door: Entrance) -> None:
 def test_an_operator_says_what_became_of_it_with_author_and_reason(
     door: Entrance, verdict: str
 ) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     reply = reconcile(door, **{"as": verdict}, prompt_tokens=3, epoch=1)
     assert (reply.status_code, reply.json()["state"]) == (202, "unknown")
     assert reply.headers["Evenhand-Input"] == reply.json()["input"] == "control:0:0"
@@ -124,7 +114,7 @@ def test_an_operator_says_what_became_of_it_with_author_and_reason(
 
 
 def test_what_the_owner_decides_in_time_is_told(door: Entrance) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     door.sender.owner = lambda _: [
         TOLD.reconciled("operator", "completed", author="op", reason="seen"),
         TOLD.settled(None),
@@ -138,7 +128,7 @@ def test_what_the_owner_decides_in_time_is_told(door: Entrance) -> None:
 
 
 def test_what_the_owner_refuses_is_refused_with_its_code(door: Entrance) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     door.sender.owner = lambda asked: [
         e.ManualActionRefused(
             tenant="acme",
@@ -155,7 +145,7 @@ def test_what_the_owner_refuses_is_refused_with_its_code(door: Entrance) -> None
 
 def test_only_what_is_unknown_is_reconciled(door: Entrance) -> None:
     assert reconcile(door).json()["code"] == "not-found"
-    start(door)
+    door.start(TOLD)
     reply = reconcile(door)
     assert (reply.status_code, reply.json()["code"]) == (409, "not-unknown")
     door.tell(TOLD.unknown())
@@ -164,7 +154,7 @@ def test_only_what_is_unknown_is_reconciled(door: Entrance) -> None:
 
 
 def test_a_closed_operation_can_still_be_told_how_it_ended(door: Entrance) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     needed = e.OperatorActionNeeded(
         tenant="acme", operation=TOLD.id, incarnation=1, epoch=1, reason="hold_bound"
     )
@@ -195,7 +185,7 @@ def forfeited() -> Any:
 def test_a_reconciliation_that_cannot_be_is_refused(
     door: Entrance, change: dict[str, Any], field: str
 ) -> None:
-    doubt(door)
+    door.doubt(TOLD)
     reply = reconcile(door, **change)
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid-field")
     assert reply.json()["errors"][0]["field"] == field
@@ -206,7 +196,7 @@ RETRY = f"/v1/operations/{TOLD.id.hex()}:retry"
 
 
 def test_a_dead_operation_is_tried_again_by_hand(door: Entrance) -> None:
-    start(door)
+    door.start(TOLD)
     body = {"reason": "mended", "start_within_ms": 60_000}
     early = door.ask("POST", RETRY, key="operator", json=body)
     assert (early.status_code, early.json()["code"]) == (409, "not-dead")
@@ -232,7 +222,7 @@ def test_a_dead_operation_is_tried_again_by_hand(door: Entrance) -> None:
 
 @pytest.mark.parametrize("change", [{"reason": ""}, {"start_within_ms": 0}, {"start_within_ms": 1}])
 def test_a_retry_needs_a_reason_and_a_deadline(door: Entrance, change: dict[str, Any]) -> None:
-    start(door)
+    door.start(TOLD)
     door.tell(TOLD.result("retryable"), TOLD.settled(), TOLD.dead())
     body = {"reason": "mended", "start_within_ms": 60_000, **change}
     reply = door.ask("POST", RETRY, key="operator", json=body, headers={"Prefer": "wait=0"})
@@ -240,62 +230,7 @@ def test_a_retry_needs_a_reason_and_a_deadline(door: Entrance, change: dict[str,
     assert len(door.sender.sent) == (reply.status_code == 202)
 
 
-def test_the_history_of_an_operation_tells_each_event_once_in_order(door: Entrance) -> None:
-    doubt(door)
-    door.tell(e.DuplicateObserved(tenant="acme", operation=TOLD.id, state="unknown"))
-    door.tell(TOLD.scheduled("unknown", START_MS + 50))
-    path = f"/v1/operations/{TOLD.id.hex()}/events"
-    found = door.ask("GET", path).json()
-    assert [(step["type"], step["detail"]) for step in found["items"]] == [
-        ("OperationAdmitted", None),
-        ("GrantIssued", None),
-        ("LeaseClaimed", None),
-        ("StartAccepted", None),
-        ("LeaseExpired", None),
-        ("OutcomeMarkedUnknown", "lease_expired"),
-        ("RetryScheduled", "unknown"),
-    ]
-    assert found["items"][0]["position"] == "main:1:1:0"
-    assert found["dropped"] == 0
-
-
-def test_what_a_stranger_says_of_an_operation_is_not_in_its_history(door: Entrance) -> None:
-    start(door)
-    stale = {**TOLD.attempt, "tenant": "bolt"}
-    door.tell(e.ResultRefusedStale(**stale, code="not-found", outcome="success"))
-    found = door.ask("GET", f"/v1/operations/{TOLD.id.hex()}/events").json()
-    assert "ResultRefusedStale" not in {step["type"] for step in found["items"]}
-
-
-def test_slots_are_listed_by_how_long_they_are_held(door: Entrance) -> None:
-    doubt(door)
-    later, waiting = Told("k2", sequence=2, member="m2"), Told("k3", sequence=3)
-    door.tell((0, later.admitted()), (1, waiting.admitted()), inputs=[(0, 0, 2)])
-    door.tell(later.granted())
-    found = door.ask("GET", "/v1/slots").json()["items"]
-    assert [(one["state"], one["member"], one["slots"]) for one in found] == [
-        ("unknown", "m1", 1),
-        ("granted", "m2", 1),
-    ]
-    assert found[1]["until"] == "2023-11-14T22:13:50.000Z"
-    door.tell(*later.started(START_MS + 200))
-    older = door.ask("GET", "/v1/slots", params={"older_than_ms": 3}).json()["items"]
-    assert [one["operation"] for one in older] == [TOLD.id.hex()]
-    assert door.ask("GET", "/v1/slots", params={"domain": "x"}).json()["items"] == []
-    door.tell(later.result(), later.settled())
-    assert len(door.ask("GET", "/v1/slots").json()["items"]) == 1
-
-
 def test_unknown_outcomes_of_one_operation_can_be_asked_for(door: Entrance) -> None:
-    doubt(door)
-    doubt(door, Told("k2", sequence=2))
+    door.doubt(TOLD)
+    door.doubt(Told("k2", sequence=2))
     assert [one["operation"] for one in unknowns(door, operation=TOLD.id.hex())] == [TOLD.id.hex()]
-
-
-@pytest.mark.parametrize("path", ["/v1/unknowns", "/v1/slots", "/v1/dead-letters"])
-@pytest.mark.parametrize("cursor", ["x", "ä"])
-def test_a_cursor_that_nobody_was_given_is_malformed(
-    door: Entrance, path: str, cursor: str
-) -> None:
-    reply = door.ask("GET", path, params={"cursor": cursor})
-    assert (reply.status_code, reply.json()["code"]) == (400, "malformed")
