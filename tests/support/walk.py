@@ -126,7 +126,7 @@ class Walk:
         asked = kind(self)
         field = self.chance.choice(["epoch", "incarnation", "attempt"])
         if self.chance.random() < 0.03 and hasattr(asked, field):
-            return replace(asked, **{field: self.chance.choice([-1, 0, 2**63 - 1])})
+            return replace(asked, **{field: self.chance.choice([-1, 0, 2**31 - 1])})
         return asked
 
     def some(self) -> e.GrantIssued:
