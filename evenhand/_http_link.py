@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Final
 
@@ -76,7 +76,8 @@ class HttpLink:
         """Events, and reports that a word is durable."""
         self._failure: Exception | None = None
         self._closed = Event()
-        self._posters: dict[Lane, Poster] = {}
+        self._posters: dict[tuple[Lane, int], Poster] = {}
+        self._lock = Lock()
         try:
             self._next = self._place()
         except BaseException:
@@ -84,14 +85,6 @@ class HttpLink:
             raise
         self._position = self._written = self._next
         """Of the last delivery that came, and the input of the last submission."""
-        for lane in Lane:
-            beats = lane is Lane.HEART
-            self._posters[lane] = Poster(
-                self._client,
-                lane.value,
-                timeout_s=BEAT_WAIT_S if beats else ANSWER_WAIT_S,
-                once=beats,
-            )
         self._reader = Thread(target=self._read, name="evenhand-deliveries", daemon=True)
         self._reader.start()
 
@@ -102,7 +95,20 @@ class HttpLink:
             answered=partial(self._answered, word, durable),
             refused=partial(self._refused, word, durable),
         )
-        self._posters[lane_of(word)].put(post)
+        self._poster(*lane_of(word)).put(post)
+
+    def _poster(self, lane: Lane, track: int) -> Poster:
+        with self._lock:
+            poster = self._posters.get((lane, track))
+            if poster is None:
+                beats = lane is Lane.HEART
+                poster = self._posters[lane, track] = Poster(
+                    self._client,
+                    f"{lane.value}-{track}",
+                    timeout_s=BEAT_WAIT_S if beats else ANSWER_WAIT_S,
+                    once=beats,
+                )
+            return poster
 
     def receive(self, wait_s: float) -> Sequence[Any]:
         """Deliveries to this member in order, each once.
@@ -124,9 +130,11 @@ class HttpLink:
     def close(self, wait_s: float) -> None:
         """Wait until every word is durable, at most `wait_s`, and let go."""
         ends_at = monotonic() + wait_s
-        for poster in self._posters.values():
+        with self._lock:
+            posters = list(self._posters.values())
+        for poster in posters:
             poster.end()
-        said = [poster.ended(ends_at - monotonic()) for poster in self._posters.values()]
+        said = [poster.ended(ends_at - monotonic()) for poster in posters]
         if not all(said):
             _LOG.warning("Some words were not confirmed in %s s and may be lost", wait_s)
         self._closed.set()

@@ -1,6 +1,6 @@
 """A member's words as requests: what goes to which path, and in whose turn.
 
-Words of one lane go out one after the other, so that what is said of one attempt stays in order.
+Words of one track go out one after the other, so that what is said of one attempt stays in order.
 A heartbeat has a lane of its own, since a renewal must not stand behind a result.
 """
 
@@ -18,8 +18,12 @@ NOW: Final = {"Prefer": "wait=0"}
 """The answer may come as soon as the word is durable: what is decided is delivered anyway."""
 
 
+TRACKS: Final = 4
+"""Attempts whose words go out at the same time; each word waits until it is durable."""
+
+
 class Lane(Enum):
-    """Words that keep their order."""
+    """Kinds of words that do not wait for each other."""
 
     MEMBER = "member"
     HEART = "heart"
@@ -28,19 +32,26 @@ class Lane(Enum):
     OPERATIONS = "operations"
 
 
-def lane_of(word: inputs.Input) -> Lane:
-    """In whose turn the word goes out."""
+def lane_of(word: inputs.Input) -> tuple[Lane, int]:
+    """In whose turn the word goes out: a lane, and which of its tracks."""
     match word:
         case inputs.HeartbeatReported():
-            return Lane.HEART
+            return Lane.HEART, 0
         case inputs.JoinRequested() | inputs.LeaveAnnounced():
-            return Lane.MEMBER
-        case inputs.ResultReported() | inputs.UsageReported():
-            return Lane.RESULTS
+            return Lane.MEMBER, 0
         case inputs.OperationSubmitted() | inputs.CancellationRequested():
-            return Lane.OPERATIONS
+            return Lane.OPERATIONS, 0
+        case inputs.ResultReported() | inputs.UsageReported():
+            return Lane.RESULTS, word.operation[0] % TRACKS
+        case (
+            inputs.ClaimRequested()
+            | inputs.StartRequested()
+            | inputs.SendReported()
+            | inputs.CheckpointReported()
+        ):
+            return Lane.STARTS, word.operation[0] % TRACKS
         case _:
-            return Lane.STARTS
+            raise AssertionError(f"Expected a member's word, but got {type(word).__name__}")
 
 
 def request_of(word: inputs.Input, *, member: str, at_least: str) -> Request:
