@@ -81,6 +81,8 @@ class Starts:
         reservation = self._in_use(event)
         if reservation is None or reservation.accepted_ms is None:
             return
+        if reservation.closed:
+            self._found("Expected no send report to move what is settled")
         if event.latest_arrival_ms > reservation.latest_ms:
             self._found(f"Expected an arrival no later than {reservation.latest_ms}")
         earliest = reservation.accepted_ms + self._transit_ms(reservation)

@@ -56,6 +56,8 @@ def observe(
     state: State, attempt: AttemptRow, name: Named, send_delay_ms: Millis | None
 ) -> Sequence[Event]:
     """The event of a believable send delay: not negative, within the bound, the first one."""
+    if not attempt.is_open:  # what it was charged is settled, and moves no more
+        return []
     if send_delay_ms is None or send_delay_ms < 0 or attempt.observed:
         return []
     if attempt.accepted_ms is None or attempt.latest_arrival_ms is None:

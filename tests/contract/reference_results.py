@@ -40,7 +40,13 @@ class Results(Trouble):
     def observe(self, operation: OperationId, delay_ms: int | None) -> None:
         work = self.work[operation]
         attempt = work.attempt
-        if attempt is None or delay_ms is None or attempt.accepted_ms is None or attempt.observed:
+        if (
+            attempt is None
+            or attempt.closed
+            or delay_ms is None
+            or attempt.accepted_ms is None
+            or attempt.observed
+        ):
             return
         latest_ms = attempt.accepted_ms + delay_ms + self.domain(work).transit_ms
         if latest_ms < attempt.latest_ms:

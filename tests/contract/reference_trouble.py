@@ -184,7 +184,7 @@ class Trouble(Retries):
         """A decisive source: the hold is closed, and its operation goes on if it was the newest."""
         operation, work = asked.operation, self.work[asked.operation]
         self.say(e.OutcomeReconciled, operation, attempt.epoch, source, verdict)
-        if source == "usage_report":
+        if source == "usage_report" and self.is_newest(work, attempt):
             work.usage.add(asked.evidence)
         if verdict == "abandoned":
             return self.shut(operation, "abandoned")

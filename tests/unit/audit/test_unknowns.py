@@ -150,6 +150,13 @@ def a_proof_by_time_without_a_promise(history: History) -> int:
 
 
 @plants.breaks("starts")
+def a_send_report_moves_what_is_settled(history: History) -> int:
+    proof(history, 1_000)
+    (operation,) = history.grants
+    return history.sent(operation, delay_ms=1, latest_ms=history.started_ms[operation] + 6)
+
+
+@plants.breaks("starts")
 def a_result_of_an_older_attempt_is_recorded(history: History) -> int:
     operation = unknown(history)
     never_ran(history, operation)

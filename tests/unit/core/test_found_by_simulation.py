@@ -85,3 +85,11 @@ def test_who_lost_a_lease_is_told_so_when_the_call_is_proved_to_have_ended():
     s.one(e.OutcomeReconciled, made.run(after_ms=2_000))
     refused: i.LeaseName = s.one(e.RenewRefused, made.run(c.renewal(grant)))
     assert (refused.operation, refused.epoch) == (grant.operation, grant.epoch)
+
+
+def test_a_send_report_moves_nothing_after_the_reservation_is_closed():
+    made = cell(call_ms_max=1_500, send_within_ms=500)
+    grant = s.started(made, c.submitted("t", "a"))
+    made.run(after_ms=LEASE_MS)
+    s.one(e.ReservationSettled, made.run(after_ms=2_000))
+    assert s.kinds(made.run(c.sent(grant, 5))) == []
