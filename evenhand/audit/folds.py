@@ -210,6 +210,8 @@ class Folds:
             return
         if state == WAITING and operation.state != UNKNOWN:
             return
+        if state != WAITING and operation.charged_epoch != event.epoch:
+            operation.charged_epoch, operation.charged = event.epoch, 0
         unwanted = operation.cancelling and state == FAILED
         self._book.move(event.operation, CANCELLED if unwanted else state)
 

@@ -68,7 +68,7 @@ def attempt_of(word: Any) -> tuple[Any, ...]:
 
 def said_of(word: Any) -> tuple[Any, ...]:
     """What a result says, so that a repeat is told from another one."""
-    return attempt_of(word), word.outcome, word.result_ref
+    return key_of(word), word.member, word.member_epoch, word.outcome, word.result_ref
 
 
 @dataclass(slots=True, kw_only=True)

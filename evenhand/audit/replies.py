@@ -15,7 +15,7 @@ from schemas.journal import CAUSE_TIME
 from .asked import Asked
 from .book import Book
 from .cursor import Cursor
-from .records import LIVE, attempt_of, key_of
+from .records import LIVE, key_of, said_of
 from .unknowns import EVIDENCE_MAX
 
 CHECK = "answers"
@@ -143,7 +143,7 @@ class Replies:
             return reservation is not None and reservation.is_uncertain
         operation = self._book.operations.get(word.operation)
         said = None if operation is None else operation.said
-        return said is not None and said[:2] == (attempt_of(word), word.outcome)
+        return said is not None and said[:-1] == said_of(word)[:-1]
 
     def _repeats_usage(self, word: i.UsageReported) -> bool:
         operation = self._book.operations.get(word.operation)

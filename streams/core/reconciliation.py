@@ -17,6 +17,7 @@ from schemas.events import (
 from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.inputs import OutcomeEvidence, ReconcileRequested, UsageReported
 from schemas.phase import Phase
+from schemas.units import Tokens
 
 from . import settlement, uncertain, waiting
 from .holds import HoldKey
@@ -225,7 +226,13 @@ def reconciled(state: State, event: OutcomeReconciled) -> None:
         row.not_sent += 1
         waiting.wait(state, operation, row)
         return
-    row.result_epoch, row.result_digest = event.epoch, b""
+    _end(state, operation, row, phase)
+
+
+def _end(state: State, operation: OperationId, row: OperationRow, phase: Phase) -> None:
+    if row.result_epoch != row.epoch:  # a settlement that follows says what it is charged
+        row.charged_tokens = Tokens(0)
+    row.result_epoch, row.result_digest = row.epoch, b""
     if phase is Phase.FAILED and row.cancel_reason is not None:
         phase = Phase.CANCELLED
     state.finish(operation, row, phase)

@@ -212,6 +212,7 @@ class Trouble(Retries):
             self.settle(operation, attempt, used)
 
     def found_out(self, operation: OperationId, work: Work, verdict: str) -> None:
+        work.charged = work.charged if work.ended_epoch == work.epoch else 0
         work.ended_epoch, work.told = work.epoch, None
         is_over = verdict == "failed" and work.cancel
         self.finish(operation, Phase.CANCELLED if is_over else FOUND[verdict])

@@ -203,7 +203,7 @@ FAULTS = {
         frozenset({"unsafe", "keyed", "read_only"}),
         "RetryScheduled",
     ),
-    "nobody waits longer": (retries, "backoff_ms", lambda first, _: first, "RetryScheduled"),
+    "everybody waits longer": (retries, "backoff_ms", lambda ms, _: ms + 1, "RetryScheduled"),
     "nobody pays": (retries, "_credit", lambda *_: 10_000, "RetryScheduled"),
     "a pause is forgotten": (retries, "paused", lambda *_: None, "GrantIssued"),
     "gaps are let through": (checkpoints, "_refusal", lambda *_: None, "Checkpoint"),

@@ -93,3 +93,15 @@ def test_a_send_report_moves_nothing_after_the_reservation_is_closed():
     made.run(after_ms=LEASE_MS)
     s.one(e.ReservationSettled, made.run(after_ms=2_000))
     assert s.kinds(made.run(c.sent(grant, 5))) == []
+
+
+def test_what_an_operator_calls_completed_is_charged_nothing_that_was_another_attempts():
+    made = cell()
+    ran(made, "retryable", prompt_tokens=10, output_tokens=20)
+    second = s.granted(made, after_ms=200)
+    made.run(c.start(second))
+    made.run(c.result(second, "unknown"))
+    made.run(c.reconcile(second, "abandoned"), c.evidence(second, "not_executed"))
+    made.run(c.reconcile(second, "completed"))
+    corrected = c.only(e.UsageCorrected, made.run(c.usage(second, 50)))
+    assert [one.tokens_before for one in corrected] in ([], [0])
