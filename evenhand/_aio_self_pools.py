@@ -21,13 +21,13 @@ class AsyncSelfPools:
 
     def __init__(
         self,
-        kafka: Links | None,
+        via: Links | None,
         *,
         classify: Callable[[BaseException, AsyncAttempt], Result | None],
         places: int = PLACES,
     ) -> None:
         """Nothing happens before `acquire`."""
-        self._kafka, self._classify, self._places = kafka, classify, places
+        self._via, self._classify, self._places = via, classify, places
         self._own: dict[ids.TenantId, SelfPool[AsyncAttempt]] = {}
         self._lock = asyncio.Lock()
 
@@ -53,7 +53,7 @@ class AsyncSelfPools:
             own = self._own.get(tenant)
             if own is None or own.ended:
                 own = SelfPool(
-                    links(self._kafka),
+                    links(self._via),
                     tenant,
                     make=partial(AsyncAttempt, acquire=self.acquire),
                     classify=self._classify,

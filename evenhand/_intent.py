@@ -183,19 +183,19 @@ def identity(tenant: str | None, user: str | None) -> Identity:
         ValueError: one of both is missing.
     """
     if not tenant or not user:
-        raise ValueError("Expected tenant and user beside `kafka`, but one is missing")
+        raise ValueError("Expected tenant and user beside `via`, but one is missing")
     return Identity(ids.TenantId(tenant), ids.UserId(user))
 
 
-def links(kafka: Links | None) -> Links:
+def links(via: Links | None) -> Links:
     """Where the process links to.
 
     Raises:
         ValueError: the client was made without a cell.
     """
-    if kafka is None:
-        raise ValueError("Expected `kafka` for acquire, but the client has only the API")
-    return kafka
+    if via is None:
+        raise ValueError("Expected `via` for acquire, but the client has only the API")
+    return via
 
 
 def submitted(

@@ -24,13 +24,13 @@ class SelfPools:
 
     def __init__(
         self,
-        kafka: Links | None,
+        via: Links | None,
         *,
         classify: Callable[[BaseException, Attempt], Result | None],
         places: int = PLACES,
     ) -> None:
         """Nothing happens before `acquire`."""
-        self._kafka, self._classify, self._places = kafka, classify, places
+        self._via, self._classify, self._places = via, classify, places
         self._own: dict[ids.TenantId, SelfPool[Attempt]] = {}
         self._lock = Lock()
 
@@ -56,7 +56,7 @@ class SelfPools:
             own = self._own.get(tenant)
             if own is None or own.ended:
                 own = SelfPool(
-                    links(self._kafka),
+                    links(self._via),
                     tenant,
                     make=partial(Attempt, acquire=self.acquire),
                     classify=self._classify,

@@ -36,7 +36,7 @@ class AsyncWorker:
         handle: Callable[[AsyncAttempt], Awaitable[Result | None]],
         *,
         pool: str,
-        kafka: Links | None = None,
+        via: Links | None = None,
         places: int = 1,
         member: str | None = None,
         classify: Callable[[BaseException, AsyncAttempt], Result | None] = by_the_rule,
@@ -47,7 +47,7 @@ class AsyncWorker:
         Args:
             handle: runs one attempt.
             pool: pool to join.
-            kafka: the cell's topics; None means `Kafka()`, which reads the environment.
+            via: `Kafka()` or `Http(url, key)`; None means the former, as the environment has it.
             places: how many attempts may run at once.
             member: name of the process in its pool; None makes a fresh one.
             classify: says what an exception of the handler means; None leaves it to the rule above.
@@ -57,7 +57,7 @@ class AsyncWorker:
         self._joining = joining(pool, places, member)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop
-        links = kafka or Kafka()
+        links = via or Kafka()
         self._turns = AsyncSelfPools(links, classify=classify)
         self._threads = MemberThreads(
             links,

@@ -32,7 +32,7 @@ class Client:
     """Submits work and follows it; `acquire` gives permission for a call in this very process.
 
     With `url` and `api_key`, requests go over the API, and the key names tenant and user. With
-    `kafka`, `tenant` and `user`, submissions and cancellations go straight to the topics, and
+    `via=Kafka()`, `tenant` and `user`, submissions and cancellations go straight to the topics, and
     `acquire` works; `get` and `wait_admitted` ask the API in any case.
 
         with Client(url="https://evenhand.example", api_key=key) as client:
@@ -47,7 +47,7 @@ class Client:
         *,
         url: str | None = None,
         api_key: str | None = None,
-        kafka: Links | None = None,
+        via: Links | None = None,
         tenant: str | None = None,
         user: str | None = None,
         places: int = PLACES,
@@ -55,14 +55,14 @@ class Client:
         classify: Callable[[BaseException, Attempt], Result | None] = by_the_rule,
         transport: Transport | None = None,
     ) -> None:
-        """Connects when first used, but for `kafka`, which connects at once.
+        """Connects when first used, but for `Kafka`, which connects at once.
 
         Args:
             url: of the API; None means EVENHAND_API_URL, else http://127.0.0.1:8080.
             api_key: None means EVENHAND_API_KEY.
-            kafka: the cell's topics.
-            tenant: whose work it is; needed with `kafka`.
-            user: person or service in the tenant; needed with `kafka`.
+            via: how its own calls get permission: `Kafka()`, `Http(url, key)`, or a fake in tests.
+            tenant: whose work it is; needed with `via`.
+            user: person or service in the tenant; needed with `via`.
             places: calls that may have permission at once.
             retry_s: how long a request is sent again, always with the same key.
             classify: says what an exception inside `acquire` means; None leaves it to the rule
@@ -70,13 +70,13 @@ class Client:
             transport: instead of the API, for tests.
         """
         self._identity = (tenant, user)
-        self._pools = SelfPools(kafka, classify=classify, places=places)
+        self._pools = SelfPools(via, classify=classify, places=places)
         self._transport = transport or HttpTransport(url, api_key, retry_s=retry_s)
-        if isinstance(kafka, Kafka):
+        if isinstance(via, Kafka):
             from evenhand._requests import KafkaTransport  # noqa: PLC0415 - needs the extra `kafka`
 
             who = identity(tenant, user)
-            self._transport = KafkaTransport(kafka, who, wait_s=retry_s, reads=self._transport)
+            self._transport = KafkaTransport(via, who, wait_s=retry_s, reads=self._transport)
 
     def submit(
         self,

@@ -2,8 +2,8 @@
 
     fake = FakeEvenhand()
     with (
-        Client(transport=fake.transport("acme"), kafka=fake, tenant="acme", user="me") as client,
-        Worker(handle, pool="default", kafka=fake),
+        Client(transport=fake.transport("acme"), via=fake, tenant="acme", user="me") as client,
+        Worker(handle, pool="default", via=fake),
     ):
         client.submit(pool="default", domain="default", ...)
 
@@ -60,7 +60,7 @@ class FakeEvenhand:
         )
 
     def link(self, member: ids.MemberId) -> Link:
-        """For `kafka=` of clients and workers."""
+        """For `via=` of clients and workers."""
         return FakeLink(self._cell.take, self._cell.inbox(member))
 
     def expire_lease(self, operation: str) -> None:

@@ -37,7 +37,7 @@ class Worker:
         handle: Callable[[Attempt], Result | None],
         *,
         pool: str,
-        kafka: Links | None = None,
+        via: Links | None = None,
         places: int = 1,
         member: str | None = None,
         classify: Callable[[BaseException, Attempt], Result | None] = by_the_rule,
@@ -48,7 +48,7 @@ class Worker:
         Args:
             handle: runs one attempt.
             pool: pool to join.
-            kafka: the cell's topics; None means `Kafka()`, which reads the environment.
+            via: `Kafka()` or `Http(url, key)`; None means the former, as the environment has it.
             places: how many attempts may run at once.
             member: name of the process in its pool; None makes a fresh one.
             classify: says what an exception of the handler means; None leaves it to the rule above.
@@ -58,7 +58,7 @@ class Worker:
         self._joining = joining(pool, places, member)
         self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
         self._crew: list[threading.Thread] = []
-        links = kafka or Kafka()
+        links = via or Kafka()
         self._turns = SelfPools(links, classify=classify)
         self._threads = MemberThreads(
             links,

@@ -34,7 +34,7 @@ class Player:
         self._clients = {
             tenant: AsyncClient(url=url, api_key=keys[tenant])
             if tenant in keys
-            else AsyncClient(kafka=kafka, tenant=tenant, user=USER, url=url)
+            else AsyncClient(via=kafka, tenant=tenant, user=USER, url=url)
             for tenant in TENANTS
         }
         self._turns = {tenant: asyncio.Semaphore(IN_FLIGHT_MAX) for tenant in TENANTS}

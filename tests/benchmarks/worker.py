@@ -21,7 +21,7 @@ async def handle(attempt: Attempt) -> Result:
 async def main(places: int) -> None:
     """Until SIGTERM."""
     kafka = Kafka(config={"linger.ms": LINGER_MS})
-    worker = AsyncWorker(handle, pool=POOL, places=places, kafka=kafka)
+    worker = AsyncWorker(handle, pool=POOL, places=places, via=kafka)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     await worker.run()
 

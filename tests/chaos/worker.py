@@ -134,7 +134,7 @@ async def main(provider_url: str, member: str) -> None:
             pool=POOL,
             places=PLACES,
             member=member,
-            kafka=TrappedKafka(),
+            via=TrappedKafka(),
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
         await worker.run()

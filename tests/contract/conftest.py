@@ -49,14 +49,14 @@ def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
     if cell == "fake":
         fake = FakeEvenhand()
         door = (fake.async_transport if asynchronous else fake.transport)(TENANT, USER)
-        both = {"transport": door, "kafka": fake, **WHO}
+        both = {"transport": door, "via": fake, **WHO}
         desk = Desk(twin(both, both), fake)
     else:
         real: Development = request.getfixturevalue("development")
         door = {"url": real.api_url, "api_key": real.tenant_key}
         own = Http(real.api_url, real.tenant_key) if cell == "door" else real.kafka
         links = Http(real.api_url, real.worker_key) if cell == "door" else real.kafka
-        straight = {**door, "kafka": own, **WHO}
+        straight = {**door, "via": own, **WHO}
         desk = Desk(twin(straight if cell == "kafka" else door, straight), links)
     yield desk
     desk.clear()

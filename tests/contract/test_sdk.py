@@ -176,4 +176,4 @@ def test_a_running_handler_sees_that_its_end_is_wanted(desk: Desk) -> None:
 
 def test_a_pool_that_does_not_exist_ends_the_worker(desk: Desk) -> None:
     with pytest.raises(errors.UnknownPool):
-        desk.twin.run_worker(lambda _: None, pool="nobody", kafka=desk.kafka)
+        desk.twin.run_worker(lambda _: None, pool="nobody", via=desk.kafka)

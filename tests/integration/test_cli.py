@@ -107,7 +107,7 @@ def trouble(development: Development, shell: Shell) -> dict[str, str]:
         for key, outcome in TROUBLE.items()
     }
 
-    with Worker(handle, pool="default", kafka=development.kafka, places=4):
+    with Worker(handle, pool="default", via=development.kafka, places=4):
         until(lambda: shell.states(ids.values()) == {"unknown", "succeeded"}, "all to have run")
     closed = ("unknowns", "reconcile", ids["invoice-20"], "--as", "abandoned", "--reason", "lost")
     assert shell(*closed, EVENHAND_API_KEY=development.operator_key).returncode == 0
@@ -155,7 +155,7 @@ def test_unknown_outcomes_are_shown_and_reconciled_by_operators(
     operation = shell.data(
         *SUBMIT, "doubtful", "--payload-ref", "unknown", "--runtime-ms", "900000"
     )["operation"]
-    with Worker(handle, pool="default", kafka=development.kafka):
+    with Worker(handle, pool="default", via=development.kafka):
         until(lambda: shell.states([operation]) == {"unknown"}, "an unknown outcome")
     waited = shell("operations", "wait", operation, "--timeout", "1s")
     assert (waited.returncode, json.loads(waited.stdout)["state"]) == (4, "unknown")

@@ -239,7 +239,7 @@ def test_a_link_that_would_miss_something_ends_its_member(cell: Development) -> 
 
 
 def test_a_worker_with_a_key_of_another_kind_ends_at_once(cell: Development) -> None:
-    worker = Worker(lambda _: None, pool="default", kafka=Http(cell.api_url, cell.tenant_key))
+    worker = Worker(lambda _: None, pool="default", via=Http(cell.api_url, cell.tenant_key))
     with pytest.raises(errors.Forbidden):
         worker.run()
 

@@ -64,7 +64,7 @@ def test_a_blocked_event_loop_loses_no_lease(cell: Rig, told: Callable[[], list[
         return Result()
 
     async def work() -> None:
-        async with AsyncWorker(handle, pool=POOL, kafka=kafka(cell.log)):
+        async with AsyncWorker(handle, pool=POOL, via=kafka(cell.log)):
             await asyncio.to_thread(until, lambda: bool(only(e.ResultRecorded, told())), "a result")
 
     cell.submit(1)
@@ -81,7 +81,7 @@ def test_a_blocked_reader_loses_no_lease(cell: Rig, told: Callable[[], list[Any]
         lost.append(attempt.lease_lost)
         return Result()
 
-    worker = Worker(handle, pool=POOL, kafka=kafka(cell.log))
+    worker = Worker(handle, pool=POOL, via=kafka(cell.log))
     begin = worker._threads._run
 
     def begin_and_block(attempts: Sequence[Attempt]) -> None:
@@ -135,7 +135,7 @@ def test_a_lost_lease_shows_itself_and_the_late_result_still_counts(
         return Result(result_ref="s3://late")
 
     cell.submit(1)
-    with Worker(handle, pool=POOL, kafka=DeafKafka(cell.log, lossy)):
+    with Worker(handle, pool=POOL, via=DeafKafka(cell.log, lossy)):
         until(lambda: bool(only(e.ResultRecorded, told())), "a result")
     (unknown,) = only(e.OutcomeMarkedUnknown, told())
     (known,) = only(e.OutcomeReconciled, told())
@@ -166,7 +166,7 @@ def test_a_superseded_attempt_cannot_checkpoint_and_the_next_one_resumes(
             raise
 
     cell.log.send(Topic.SUBMISSIONS, submission("t1", 0, effect="keyed"))
-    with Worker(handle, pool=POOL, kafka=DeafKafka(cell.log, lossy), places=2):
+    with Worker(handle, pool=POOL, via=DeafKafka(cell.log, lossy), places=2):
         until(lambda: bool(only(e.ResultRecorded, told())), "a result")
         until(lambda: bool(refused), "a refusal")
     assert resumed == [None, (1, "s3://state/1")]

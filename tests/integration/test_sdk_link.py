@@ -136,7 +136,7 @@ def test_replaying_every_delivery_twice_makes_no_second_call(owner: Owner) -> No
     worker = Worker(
         lambda attempt: calls.update([attempt.operation]),
         pool="p",
-        kafka=owner.kafka,
+        via=owner.kafka,
         member=owner.member,
         places=4,
     )
@@ -168,7 +168,7 @@ def test_an_answer_that_comes_too_late_makes_no_call_and_is_reported_not_sent(
 ) -> None:
     calls: list[Attempt] = []
     late = threading.Event()
-    worker = Worker(calls.append, pool="p", kafka=owner.kafka, member=owner.member)
+    worker = Worker(calls.append, pool="p", via=owner.kafka, member=owner.member)
     with worker:
         grant = owner.grant(owner.take_in(), send_within_ms=1)
         owner.deliver(grant)
@@ -183,7 +183,7 @@ def test_an_answer_that_comes_too_late_makes_no_call_and_is_reported_not_sent(
 
 def test_a_lost_member_joins_again_and_works_on(owner: Owner) -> None:
     done = threading.Event()
-    worker = Worker(lambda _: done.set(), pool="p", kafka=owner.kafka, member=owner.member)
+    worker = Worker(lambda _: done.set(), pool="p", via=owner.kafka, member=owner.member)
     with worker:
         epoch = owner.take_in()
         owner.deliver(e.MemberLost(member=owner.member, member_epoch=epoch))

@@ -90,7 +90,7 @@ class Scene:
         async def work() -> None:
             async with (
                 httpx.AsyncClient(base_url=self.url) as provider,
-                AsyncWorker(partial(handle, provider), pool=POOL, kafka=self.kafka),
+                AsyncWorker(partial(handle, provider), pool=POOL, via=self.kafka),
             ):
                 await asyncio.to_thread(stop.wait)
 

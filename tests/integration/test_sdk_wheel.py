@@ -38,10 +38,10 @@ word = _words.inputs.LeaveAnnounced(member="m", member_epoch="e")
 assert _words.codec.decode(_words.codec.encode(word)) == word
 
 kafka = Kafka(bootstrap=sys.argv[2], prefix=sys.argv[3])
-with Client(url=sys.argv[1], kafka=kafka, tenant="t", user="u") as client:
+with Client(url=sys.argv[1], via=kafka, tenant="t", user="u") as client:
     told = client.submit(**intent)
     assert told.input.startswith("submissions:"), told
-with Worker(lambda _: None, pool="p", kafka=kafka):
+with Worker(lambda _: None, pool="p", via=kafka):
     pass
 assert not [name for name in sys.modules if name.startswith("schemas.")]
 print("works")

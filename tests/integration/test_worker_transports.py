@@ -99,7 +99,7 @@ def ear(request: pytest.FixtureRequest, site: Site) -> Ear:
 
 
 def working(ear: Ear, handle: Handle, places: int = 2) -> Worker:
-    return Worker(handle, pool=POOL, kafka=ear, places=places)
+    return Worker(handle, pool=POOL, via=ear, places=places)
 
 
 @pytest.mark.parametrize("outcome", [*Outcome])

@@ -39,7 +39,7 @@ class Desk:
         return found
 
     def worker(self, handle: Callable[[Attempt], Result | None], **options: Any) -> Any:
-        return self.twin.worker(handle, pool="default", kafka=self.kafka, **options)
+        return self.twin.worker(handle, pool="default", via=self.kafka, **options)
 
     def until_state(self, operation: str, *states: State) -> Operation:
         until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")

@@ -87,7 +87,7 @@ class Bench:
         self.provider = Provider(list(script))
         self.kept: dict[str, Any] = {"prompt": "why?", **kept}
         self.client = Client(
-            transport=self.fake.transport("t"), kafka=self.fake, tenant="t", user="me"
+            transport=self.fake.transport("t"), via=self.fake, tenant="t", user="me"
         )
         self.names: dict[str, Any] = {name: getattr(evenhand, name) for name in evenhand.__all__}
         self.names |= {
@@ -96,7 +96,7 @@ class Bench:
             "keep": self.keep,
             "use": lambda tool, question: f"{tool} says {question}",
             "client": self.client,
-            "kafka": self.fake,
+            "via": self.fake,
             "Overloaded": Overloaded,
             "ContentRefused": ContentRefused,
             "WrongKey": WrongKey,
@@ -117,7 +117,7 @@ class Bench:
 
     def worked(self, operation: str, worker: Any = None) -> Operation:
         handle = self.names["handle"]
-        with worker or Worker(handle, pool="callers", kafka=self.fake):
+        with worker or Worker(handle, pool="callers", via=self.fake):
             over = {State.SUCCEEDED, State.FAILED, State.DEAD, State.UNKNOWN, State.CANCELLED}
             until(lambda: self.client.get(operation).state in over, "an end")
         return self.client.get(operation)

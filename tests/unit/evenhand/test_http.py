@@ -164,4 +164,4 @@ def test_topics_need_to_know_whose_work_it_is() -> None:
 
     for kind in (Client, AsyncClient):
         with pytest.raises(ValueError, match="tenant and user"):
-            kind(url="http://127.0.0.1:1", kafka=Kafka())
+            kind(url="http://127.0.0.1:1", via=Kafka())

@@ -17,7 +17,7 @@ OPERATION = operation_id(pool="self", tenant="t", user="me", idempotency_key=KEY
 
 
 def client(fake: FakeEvenhand) -> Client:
-    return Client(transport=fake.transport("t"), kafka=fake, tenant="t", user="me")
+    return Client(transport=fake.transport("t"), via=fake, tenant="t", user="me")
 
 
 def test_a_caller_that_is_cancelled_while_it_waits_cancels_its_operation() -> None:
@@ -29,7 +29,7 @@ def test_a_caller_that_is_cancelled_while_it_waits_cancels_its_operation() -> No
 
     async def go_away() -> None:
         async with AsyncClient(
-            transport=fake.async_transport("t"), kafka=fake, tenant="t", user="me"
+            transport=fake.async_transport("t"), via=fake, tenant="t", user="me"
         ) as client:
 
             async def wait() -> None:
@@ -53,9 +53,7 @@ def fake_rows(fake: FakeEvenhand) -> list[str]:
 def test_two_callers_wait_for_the_only_place() -> None:
     fake = FakeEvenhand()
     inside, most, lock = 0, 0, threading.Lock()
-    with Client(
-        transport=fake.transport("t"), kafka=fake, tenant="t", user="me", places=1
-    ) as client:
+    with Client(transport=fake.transport("t"), via=fake, tenant="t", user="me", places=1) as client:
 
         def call() -> None:
             nonlocal inside, most
@@ -89,7 +87,7 @@ def test_acquire_needs_a_cell_to_link_to() -> None:
     fake = FakeEvenhand()
     with (
         Client(transport=fake.transport("t")) as asking,
-        pytest.raises(ValueError, match="kafka"),
+        pytest.raises(ValueError, match="via"),
         asking.acquire(**ASKED),
     ):
         pytest.fail("Expected no permission")
