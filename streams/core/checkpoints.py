@@ -6,6 +6,7 @@ from schemas.codes import Code
 from schemas.events import CheckpointRecorded, CheckpointRefused, Event
 from schemas.inputs import CheckpointReported
 
+from . import leases
 from .fencing import named, stale
 from .operations import OperationRow
 from .state import State
@@ -40,7 +41,7 @@ def _refusal(state: State, asked: CheckpointReported) -> Code | None:
     assert row is not None
     if attempt.accepted_ms is None:
         return Code.NOT_STARTED
-    if attempt.uncertain is not None:
+    if attempt.uncertain is not None or leases.ends_ms(state, attempt) <= state.lease_now_ms:
         return Code.LEASE_NOT_HELD
     if _is_repeat(asked, row):
         return None

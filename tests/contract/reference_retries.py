@@ -59,7 +59,9 @@ class Retries(Base):
             last = (work.checkpoint, work.checkpoint_ref)
             if work.attempt.accepted_ms is None:
                 code = Code.NOT_STARTED
-            elif work.attempt.hold_until_ms is not None:
+            elif work.attempt.hold_until_ms is not None or (
+                work.attempt.lease_ms is not None and work.attempt.lease_ms <= self.lease_now_ms
+            ):
                 code = Code.LEASE_NOT_HELD
             elif asked.number > 0 and last == (asked.number, asked.state_ref):
                 return None

@@ -92,6 +92,14 @@ def test_there_is_no_checkpoint_after_the_lease_has_ended(effect):
     assert refusal(cell, c.checkpoint(grant, 1)) == code
 
 
+@pytest.mark.parametrize(("after_ms", "code"), [(59_999, None), (60_000, Code.LEASE_NOT_HELD)])
+def test_time_ends_a_lease_for_checkpoints_whether_or_not_its_timer_has_fired(after_ms, code):
+    cell = s.cell()
+    grant = s.started(cell, c.submitted("a", "1"))
+    (event,) = cell.run(c.checkpoint(grant, 1), after_ms=after_ms, timers=False)
+    assert getattr(event, "code", None) == code
+
+
 SIZES = [
     ({"context_bytes": 1_000}, None),
     ({"context_bytes": 1_001}, Code.CONTEXT_TOO_LARGE),

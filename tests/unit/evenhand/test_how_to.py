@@ -96,7 +96,7 @@ class Bench:
             "keep": self.keep,
             "use": lambda tool, question: f"{tool} says {question}",
             "client": self.client,
-            "via": self.fake,
+            "kafka": self.fake,
             "Overloaded": Overloaded,
             "ContentRefused": ContentRefused,
             "WrongKey": WrongKey,
