@@ -24,7 +24,7 @@ from .holds import HoldKey
 from .limits import EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
-from .shape import tokens_in_range, valid_name
+from .shape import reference, tokens_in_range, valid_name
 from .state import State
 from .unknowns import (
     ABANDONED,
@@ -68,7 +68,7 @@ def evidence(state: State, asked: OutcomeEvidence) -> Sequence[Event] | Unreadab
         evidence=asked.evidence,
         prompt_tokens=asked.prompt_tokens,
         output_tokens=asked.output_tokens,
-        result_ref=_reference(state, asked.result_ref),
+        result_ref=reference(state.bounds, asked.result_ref),
     )
     if asked.verdict == INCONCLUSIVE:
         return [_note(attempt, asked)] if len(recorded) < EVIDENCE_MAX else []
@@ -122,7 +122,7 @@ def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unre
         reason=asked.reason,
         prompt_tokens=asked.prompt_tokens,
         output_tokens=asked.output_tokens,
-        result_ref=_reference(state, asked.result_ref),
+        result_ref=reference(state.bounds, asked.result_ref),
     )
     if attempt is not None and attempt.uncertain is not None:
         newest = row.phase is Phase.UNKNOWN and row.is_newest(attempt)
@@ -181,11 +181,6 @@ def _refused(asked: ReconcileRequested, code: Code, detail: str) -> ManualAction
         detail=detail,
         author=asked.author,
     )
-
-
-def _reference(state: State, text: str | None) -> str | None:
-    longest = state.bounds.reference_bytes_max
-    return None if text is None or len(text.encode()) > longest else text
 
 
 # -- folds --------------------------------------------------------------------------------------

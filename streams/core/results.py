@@ -34,6 +34,7 @@ from .limits import RESULT_DIGEST_BYTES, TOKENS_MAX
 from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
 from .settlement import NOT_SENT, after_return, settlement, used_tokens
+from .shape import reference
 from .starts import observe
 from .state import State
 
@@ -74,7 +75,7 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
 def _of_started(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence[Event]:
     observed = observe(state, attempt, named(asked), asked.send_delay_ms)
     if asked.outcome == UNKNOWN:
-        error = _short(state, asked.error)
+        error = reference(state.bounds, asked.error)
         marked = unknowns.mark(state, asked.operation, attempt, cause="reported", error=error)
         return [*observed, *marked]
     if asked.outcome == NOT_SENT:
@@ -112,8 +113,8 @@ def _recorded(state: State, asked: ResultReported, row: OperationRow) -> ResultR
         late=state.now_ms >= row.deadline_ms,
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
-        result_ref=_short(state, asked.result_ref),
-        error=_short(state, asked.error),
+        result_ref=reference(state.bounds, asked.result_ref),
+        error=reference(state.bounds, asked.error),
         usage_code=Code.USAGE_OUT_OF_RANGE if broken else None,
     )
 
@@ -134,7 +135,7 @@ def _of_no_newest(state: State, asked: ResultReported, code: Code) -> Sequence[E
     row = state.operation(asked.operation)
     held = state.holds.get(HoldKey(asked.operation, asked.incarnation, asked.epoch))
     if held is None or not speaks_for(asked, held):
-        return _second(state, _evidence(asked, code), _short(state, asked.result_ref))
+        return _second(state, _evidence(asked, code), reference(state.bounds, asked.result_ref))
     if asked.outcome == UNKNOWN:
         return []
     if row is not None and row.is_newest(held) and row.phase in (Phase.WAITING, Phase.PARKED):
@@ -194,12 +195,6 @@ def _said(told: ResultRecorded | ResultRefusedStale, result_ref: str | None) -> 
 def _tokens(reported: Tokens | None) -> Tokens | None:
     """A broken figure is no figure: the reservation is then charged as it was made (F20)."""
     return reported if reported is not None and 0 <= reported <= TOKENS_MAX else None
-
-
-def _short(state: State, text: str | None) -> str | None:
-    """A reference or reason that is too long is left out; the slot and its usage settle anyway."""
-    longest = state.bounds.reference_bytes_max
-    return None if text is None or len(text.encode()) > longest else text
 
 
 # -- folds --------------------------------------------------------------------------------------

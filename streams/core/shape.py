@@ -161,6 +161,12 @@ def cost(asked: OperationSubmitted) -> Cost:
     return call_cost(Tokens(asked.prompt_tokens + (asked.output_tokens_max or 0)))
 
 
+def reference(bounds: CellConfig, text: str | None) -> str | None:
+    """The text if a row may hold it; one that is too long is left out, and the rest counts."""
+    longest = bounds.reference_bytes_max
+    return None if text is None or len(text.encode()) > longest else text
+
+
 def tokens_in_range(*counts: Tokens | None) -> bool:
     """Whether every count that is given can be one."""
     return all(count is None or 0 <= count <= TOKENS_MAX for count in counts)
