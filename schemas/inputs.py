@@ -28,7 +28,7 @@ class DimensionConfig(Word):
     name: DimensionName
     """unique within its level of its domain, for example tokens-6s"""
     unit: str
-    """requests, tokens or slots"""
+    """requests, tokens, slots or runs"""
     kind: str
     """sliding, fixed or concurrency"""
     limit: int

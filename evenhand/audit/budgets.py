@@ -188,5 +188,7 @@ def _amount(grant: e.GrantIssued, dimension: DimensionConfig) -> int:
             return grant.requests
         case "tokens":
             return grant.tokens
-        case _:
+        case "slots":
             return grant.slots
+        case _:
+            return 1 - grant.slots  # a run is what holds no slot

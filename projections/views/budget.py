@@ -21,7 +21,7 @@ from schemas.inputs import DimensionConfig
 from .config import Level
 from .unknown import Reserved
 
-UNITS = ("requests", "tokens", "slots")
+UNITS = ("requests", "tokens", "slots", "runs")
 BUCKETS_PER_WINDOW = 256
 RHO_PPM = 200
 MILLION = 1_000_000
@@ -37,9 +37,9 @@ Exits = dict[int, int]
 class Use(msgspec.Struct, array_like=True):
     """What one level of one domain has given out."""
 
-    held: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
-    in_use: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
-    unknown: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0])
+    held: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
+    in_use: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
+    unknown: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
     """The part of `in_use` whose outcome is unknown."""
     exits: dict[str, Exits] = {}
     """By dimension, for windows."""
@@ -68,15 +68,17 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) 
     return -(-exact // bucket) * bucket
 
 
-def _amounts(of: e.GrantIssued | Reserved) -> tuple[int, int, int]:
-    return of.requests, of.tokens, of.slots
+def _amounts(of: e.GrantIssued | Reserved) -> tuple[int, int, int, int]:
+    """A run is what holds no slot: it counts as one run, and nothing else does."""
+    return of.requests, of.tokens, of.slots, 1 - of.slots
 
 
-def _add(to: Amounts, amounts: tuple[int, int, int], sign: int) -> None:
-    requests, tokens, slots = amounts
+def _add(to: Amounts, amounts: tuple[int, int, int, int], sign: int) -> None:
+    requests, tokens, slots, runs = amounts
     to[0] += sign * requests
     to[1] += sign * tokens
     to[2] += sign * slots
+    to[3] += sign * runs
 
 
 def _leave(row: Use, dimension: DimensionConfig, exit_at: int, amount: int, now_ms: int) -> None:
@@ -243,7 +245,7 @@ _WANTS = (
 DOMAIN_BUDGETS = Projection(
     name="domain_budget",
     number=6,
-    version=2,
+    version=3,
     row=Use,
     wants=_WANTS,
     key=lambda seen: join(_domain_of(seen)),
@@ -253,7 +255,7 @@ DOMAIN_BUDGETS = Projection(
 TENANT_BUDGETS = Projection(
     name="tenant_budget",
     number=7,
-    version=2,
+    version=3,
     row=Use,
     wants=_WANTS,
     key=_by_tenant,

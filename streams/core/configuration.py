@@ -36,7 +36,9 @@ from .rows import ConfigRow
 from .shape import valid_name
 from .state import State
 
-UNITS = ("requests", "tokens", "slots")
+UNITS = ("requests", "tokens", "slots", "runs")
+HELD = ("slots", "runs")
+"""Units that count until the attempt ends."""
 KINDS = ("sliding", "fixed", "concurrency")
 ENTRY_BOUNDS = {
     "submissions_per_entry_max": SUBMISSIONS_PER_ENTRY_MAX,
@@ -224,8 +226,8 @@ def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
         yield "Expected a printable dimension name"
     if one.unit not in UNITS or one.kind not in KINDS:
         yield f"Expected a unit of {UNITS} and a kind of {KINDS}, but got neither or one of them"
-    if (one.unit == "slots") != (one.kind == "concurrency"):
-        yield "Expected slots, and nothing else, to be limited by concurrency"
+    if (one.unit in HELD) != (one.kind == "concurrency"):
+        yield "Expected slots and runs, and nothing else, to be limited by concurrency"
     if not 0 <= one.limit <= LIMIT_MAX:
         yield f"Expected a limit from 0 to {LIMIT_MAX}, but got {one.limit}"
     if (one.window_ms is None) != (one.kind == "concurrency"):

@@ -102,7 +102,7 @@ def _exhausted(domain: Domain) -> bool:
     Runs need neither.
     """
     return not domain.row.runs and any(
-        window.free < 1 and window.config.unit != "tokens" for window in domain.windows
+        window.free < 1 and window.config.unit in ("requests", "slots") for window in domain.windows
     )
 
 

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from schemas import events as e
+from schemas import inputs as i
 from schemas.codes import Code
 from schemas.digest import payload_digest
 from streams.core.limits import TOOLS_MAX
@@ -202,3 +203,32 @@ def test_a_cancelled_run_leaves_its_turns_to_end_by_themselves():
     assert (s.phase(cell, run), s.phase(cell, child)) == ("cancelled", "started")
     cell.run(c.result(child))
     assert s.phase(cell, child) == "succeeded"
+
+
+def _runs(limit):
+    return c.dimension("runs", limit, kind="concurrency", window_ms=None)
+
+
+def test_the_active_runs_of_a_tenant_are_bounded_and_nothing_else_is_held_up():
+    own = [c.tenant("a", budgets=(i.TenantBudget(domain="d", dimensions=(_runs(1),)),))]
+    cell = s.cell(c.dimension("slots", 9), places=10, tenants=own)
+    first, second = (replace(RUN, idempotency_key=key) for key in ("1", "2"))
+    events = cell.settle_down(first, second, c.submitted("a", "call"), replace(RUN, tenant="b"))
+    granted = s.grants(events)
+    assert {one.operation for one in granted} == {
+        c.id_of(first),
+        c.id_of(replace(RUN, tenant="b")),
+    }, "the tenant's own queue is first in, first out"
+    deferred = s.one(e.OperationDeferred, events)
+    assert (deferred.level, deferred.dimension) == ("tenant", "runs")
+    (run,) = (one for one in granted if one.tenant == "a")
+    cell.run(c.start(run))
+    after = s.grants(cell.settle_down(c.result(run, prompt_tokens=None, output_tokens=None)))
+    assert {one.operation for one in after} == {c.id_of(second), c.id_of(c.submitted("a", "call"))}
+    assert s.same_as_followed(cell)
+
+
+def test_a_domain_may_bound_its_runs_while_calls_go_on():
+    cell = s.cell(c.dimension("slots", 9), _runs(0), places=10)
+    (call,) = s.grants(cell.settle_down(RUN, c.submitted("b", "call")))
+    assert call.tenant == "b"
