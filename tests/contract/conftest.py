@@ -16,9 +16,16 @@ from evenhand.cli.development import TENANT, USER, Development
 from evenhand.dev.broker import Broker
 from evenhand.dev.processes import Processes
 from evenhand.testing import FakeEvenhand
+from schemas import events as e
+from schemas import inputs as i
+from schemas.codec import decode
+from schemas.ids import DimensionName
+from schemas.topics import Topic
 from tests.support.desk import Desk
+from tests.support.kafka import Log, until
 from tests.support.twins import AsyncTwin, SyncTwin, Twin
 
+SLOTS = 4_096
 WHO = {"tenant": TENANT, "user": USER}
 TWINS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Twin]] = {
     "sync": SyncTwin,
@@ -35,7 +42,25 @@ def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
             processes, broker.bootstrap, home=home, api_port=0, prefix=f"sdk{uuid4().hex[:8]}"
         )
         development.start()
+        _make_room(Log(broker.bootstrap, development.kafka.prefix))
         yield development
+
+
+def _make_room(log: Log) -> None:
+    """Slots for every outcome that the tests of a run leave unknown: each keeps its own."""
+    slots = i.DimensionConfig(
+        name=DimensionName("slots"), unit="slots", kind="concurrency", limit=SLOTS
+    )
+    body = i.DomainConfig(dimensions=(slots,))
+    by = {"author": "test", "reason": "unknown outcomes keep their slots"}
+    log.send(Topic.CONTROL, i.ConfigProposed(scope="domain", name="default", domain=body, **by))
+
+    def is_active() -> bool:
+        told = [decode(one.value or b"") for one in log.read(Topic.CAPACITY)]
+        assert not any(isinstance(event, e.ConfigRefused) for event in told), told
+        return any(isinstance(event, e.ConfigActivated) and event.domain == body for event in told)
+
+    until(is_active, "more slots")
 
 
 @pytest.fixture(params=["fake", "http", "kafka", "door"])
