@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from schemas import events as e
 from schemas.ids import OperationId
 
+AGAIN = frozenset(("throttled", "retryable"))
+"""Outcomes after whose settlement the operation waits again."""
 SAMPLE_EVERY_MS = 250
 """Points of the picture: finer would not be seen."""
 
@@ -83,7 +85,8 @@ class Story:
         """Instant of admission of each operation that has not ended."""
         self.settled_twice = 0
         self._granted: set[OperationId] = set()
-        self._settled: set[OperationId] = set()
+        self._settled: set[tuple[OperationId, int]] = set()
+        self._again: set[OperationId] = set()
         self._last: Recorded | None = None
         self._bereft_ms: int | None = None
 
@@ -127,7 +130,9 @@ class Story:
         }
         return Sample(at_ms, waiting, oldest)
 
-    def _tell(self, event: Any, at_ms: int, *, backlogged: bool) -> None:
+    def _tell(  # noqa: C901 - one arm an event
+        self, event: Any, at_ms: int, *, backlogged: bool
+    ) -> None:
         name = getattr(event, "tenant", None)
         tenant = self.tenants.get(name) if isinstance(name, str) else None
         if tenant is None:
@@ -146,11 +151,13 @@ class Story:
                 tenant.waiting[event.operation] = self.open[event.operation]
             case e.ReservationReleased(reason="not_sent"):
                 tenant.waiting[event.operation] = self.open[event.operation]
+            case e.ResultRecorded(outcome=outcome) if outcome in AGAIN:
+                self._again.add(event.operation)
             case e.StartAccepted():
                 self.started_ms[event.operation] = at_ms
             case e.ReservationSettled():
                 self._settle(event, tenant, at_ms, backlogged=backlogged)
-            case e.OperationExpired() | e.OperationCancelled():
+            case e.OperationExpired() | e.OperationCancelled() | e.OperationDeadLettered():
                 tenant.waiting.pop(event.operation, None)
                 self.open.pop(event.operation, None)
             case _:
@@ -159,9 +166,14 @@ class Story:
     def _settle(
         self, event: e.ReservationSettled, tenant: Tenant, at_ms: int, *, backlogged: bool
     ) -> None:
-        self.settled_twice += event.operation in self._settled
-        self._settled.add(event.operation)
-        self.open.pop(event.operation, None)
+        attempt = event.operation, event.epoch
+        self.settled_twice += attempt in self._settled
+        self._settled.add(attempt)
+        if event.operation in self._again:
+            self._again.discard(event.operation)
+            tenant.waiting[event.operation] = self.open[event.operation]
+        else:
+            self.open.pop(event.operation, None)
         self.settlements.append(Settled(at_ms, event.tenant, event.cost_ns))
         if backlogged:
             tenant.backlogged_cost_ns += event.cost_ns

@@ -115,7 +115,6 @@ def test_a_provider_that_allows_half_turns_the_verdict_red(play) -> None:
     demo = play("--seconds", "8", "--provider-percent", "50")
     assert demo.process.wait(180) == DIFFERENCE, demo.said
     assert demo.summary()["overshoot"]["calls"] > 0
-    assert demo.summary()["overshoot"]["tokens"] > 0
     assert not json.loads((demo.out / "verdict.json").read_text())["clean"]
     assert "OVERSHOOT" in demo.said
 
