@@ -35,7 +35,7 @@ check: $(READY)
 	$(PYTEST) -q tests/unit tests/properties $(REACH:%=--ignore=%) --doctest-modules schemas streams/shell/copies.py streams/shell/clock.py
 
 test: $(READY)
-	$(PYTEST) tests
+	$(PYTEST) $(or $(TIERS),tests)
 
 sim: $(READY)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(N),--count $(N))
