@@ -157,7 +157,10 @@ class Asked:
         leaderless = set()
         for place, future in self._futures.items():
             try:
-                found[place.topic, place.partition] = future.result(wait_s).offset
+                offset = future.result(wait_s).offset
+                if offset < 0:  # while a leader is elected: no answer, and no end of a journal
+                    return None
+                found[place.topic, place.partition] = offset
             except NotInTime:
                 return None
             except KafkaException as error:
