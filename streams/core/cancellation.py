@@ -19,6 +19,7 @@ from schemas.units import Millis
 
 from . import waiting
 from .limits import EARLY_CANCELS_MAX
+from .operations import OperationRow
 from .outcomes import Unreadable
 from .rows import CancelRow, cancel_key
 from .shape import valid_name
@@ -41,9 +42,7 @@ def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unre
         return _remember(state, asked)
     if row.tenant != tenant:
         return Unreadable(Code.NOT_FOUND, "Expected an operation of the tenant")
-    cancelled = OperationCancelled(
-        tenant=tenant, operation=operation, reason=asked.reason, member=row.member
-    )
+    cancelled = cancelled_work(operation, row, asked.reason)
     match row.phase:
         case Phase.WAITING | Phase.PARKED:
             return [cancelled]
@@ -60,6 +59,13 @@ def cancel(state: State, asked: CancellationRequested) -> Sequence[Event] | Unre
             return [CancelSignalled(**attempt.named(operation), cause=asked.reason)]
         case _:
             return []
+
+
+def cancelled_work(operation: OperationId, row: OperationRow, reason: str) -> OperationCancelled:
+    """The event that ends waiting work which nobody wants any more."""
+    return OperationCancelled(
+        tenant=row.tenant, operation=operation, reason=reason, member=row.member
+    )
 
 
 def _remember(state: State, asked: CancellationRequested) -> Sequence[Event] | Unreadable:

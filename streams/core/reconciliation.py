@@ -10,7 +10,6 @@ from schemas.codes import Code
 from schemas.events import (
     Event,
     EvidenceRecorded,
-    ManualActionRefused,
     OutcomeReconciled,
     ReservationReleased,
 )
@@ -20,6 +19,7 @@ from schemas.phase import Phase
 from schemas.units import Tokens
 
 from . import settlement, uncertain, waiting
+from .by_hand import refused, unsigned
 from .holds import HoldKey
 from .limits import EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow
@@ -42,6 +42,9 @@ LOOKUP, USAGE = "provider_lookup", "usage_report"
 COMPLETED, FAILED, INCONCLUSIVE = "completed", "failed", "inconclusive"
 CONFIDENCES = frozenset(("provider_reported", "locally_measured", "unknown"))
 _ENDS = {COMPLETED: Phase.SUCCEEDED, FAILED: Phase.FAILED}
+
+OPEN_TO_EVIDENCE = frozenset((Phase.WAITING, Phase.PARKED, Phase.UNKNOWN, Phase.UNKNOWN_CLOSED))
+"""Phases that evidence about the newest attempt may end: it is over in the others, or under way."""
 
 
 def evidence(state: State, asked: OutcomeEvidence) -> Sequence[Event] | Unreadable:
@@ -102,16 +105,16 @@ def _note(attempt: AttemptRow, asked: OutcomeEvidence) -> EvidenceRecorded:
 def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unreadable:
     """What an operator says, of an unknown outcome or of one that was closed without knowing."""
     verdicts = (*_ENDS, NOT_EXECUTED, ABANDONED)
-    longest = state.bounds.reference_bytes_max
-    if not valid_name(asked.author) or not 0 < len(asked.reason.encode()) <= longest:
-        return Unreadable(Code.INVALID_FIELD, "Expected an author and a short reason")
+    unheard = unsigned(state.bounds, asked)
+    if unheard is not None:
+        return unheard
     if asked.verdict not in verdicts:
         return Unreadable(Code.INVALID_FIELD, f"Expected one of {verdicts}, but another verdict")
     if not tokens_in_range(asked.prompt_tokens, asked.output_tokens):
         return Unreadable(Code.USAGE_OUT_OF_RANGE, "Expected token counts in range")
     row = state.operation(asked.operation)
     if row is None or row.tenant != asked.tenant:
-        return [_refused(asked, Code.NOT_FOUND, "Expected an operation of the tenant")]
+        return [refused(asked, Code.NOT_FOUND, "Expected an operation of the tenant")]
     epoch = row.epoch if asked.epoch is None else asked.epoch
     attempt = find(state, HoldKey(asked.operation, row.incarnation, epoch))
     found = Found(
@@ -128,13 +131,11 @@ def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unre
         newest = row.phase is Phase.UNKNOWN and row.is_newest(attempt)
         if asked.verdict == ABANDONED and not newest:
             detail = "Expected the newest attempt of an unknown operation to be abandoned"
-            return [_refused(asked, Code.NOT_UNKNOWN, detail)]
+            return [refused(asked, Code.NOT_UNKNOWN, detail)]
         return resolve(state, asked.operation, attempt, found)
     if row.phase is Phase.UNKNOWN_CLOSED and asked.verdict in _ENDS and epoch == row.epoch:
         return [_closed_one(asked, row, found)]
-    return [
-        _refused(asked, Code.NOT_UNKNOWN, f"Expected an unknown outcome, but it is {row.phase}")
-    ]
+    return [refused(asked, Code.NOT_UNKNOWN, f"Expected an unknown outcome, but it is {row.phase}")]
 
 
 def resolve(
@@ -172,17 +173,6 @@ def _closed_one(asked: ReconcileRequested, row: OperationRow, found: Found) -> O
     )
 
 
-def _refused(asked: ReconcileRequested, code: Code, detail: str) -> ManualActionRefused:
-    return ManualActionRefused(
-        tenant=asked.tenant,
-        operation=asked.operation,
-        action="reconcile",
-        code=code,
-        detail=detail,
-        author=asked.author,
-    )
-
-
 # -- folds --------------------------------------------------------------------------------------
 
 
@@ -205,7 +195,7 @@ def reconciled(state: State, event: OutcomeReconciled) -> None:
     if event.source == USAGE and event.evidence is not None:
         heeded(row, event.evidence)
         state.put(operation, row)
-    if event.source == "late_result" or row.phase in SETTLED_PHASES:
+    if event.source == "late_result" or row.phase not in OPEN_TO_EVIDENCE:
         return
     phase = _ENDS.get(event.verdict)
     attempt = state.attempts.get(operation)
@@ -231,19 +221,3 @@ def _end(state: State, operation: OperationId, row: OperationRow, phase: Phase) 
     if phase is Phase.FAILED and row.cancel_reason is not None:
         phase = Phase.CANCELLED
     state.finish(operation, row, phase)
-
-
-SETTLED_PHASES = frozenset(
-    (
-        Phase.SUCCEEDED,
-        Phase.FAILED,
-        Phase.CANCELLED,
-        Phase.EXPIRED,
-        Phase.REJECTED,
-        Phase.DEAD,
-        Phase.GRANTED,
-        Phase.LEASED,
-        Phase.STARTED,
-    )
-)
-"""Phases that evidence about an unknown attempt does not change."""

@@ -73,13 +73,13 @@ def result(state: State, asked: ResultReported) -> Sequence[Event] | Unreadable:
 
 
 def _of_started(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence[Event]:
+    if asked.outcome == NOT_SENT:
+        return _known(state, asked, attempt)
     observed = observe(state, attempt, named(asked), asked.send_delay_ms)
     if asked.outcome == UNKNOWN:
         error = reference(state.bounds, asked.error)
         marked = unknowns.mark(state, asked.operation, attempt, cause="reported", error=error)
         return [*observed, *marked]
-    if asked.outcome == NOT_SENT:
-        return _known(state, asked, attempt)
     return [*observed, *_known(state, asked, attempt)]
 
 

@@ -14,9 +14,7 @@ from schemas.codes import Code
 from schemas.events import (
     CooldownSet,
     Event,
-    ManualActionRefused,
     ManualRetryAccepted,
-    OperationCancelled,
     OperationDeadLettered,
     OperationUnparked,
     RetryScheduled,
@@ -27,11 +25,12 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import uncertain, waiting
+from .by_hand import refused, unsigned
+from .cancellation import cancelled_work
 from .limits import BACKOFF_MS_MAX, COOLDOWN_MS_MAX
 from .operations import OperationRow
 from .outcomes import Unreadable
 from .settlement import NOT_SENT, after_return
-from .shape import valid_name
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
@@ -49,7 +48,7 @@ def backoff_ms(first_ms: Millis, tries: int) -> Millis:
 def after_failure(state: State, operation: OperationId, row: OperationRow) -> Sequence[Event]:
     """After a retryable failure, which is not counted yet: another attempt, or none."""
     if row.cancel_reason is not None:
-        return [_cancelled(operation, row, row.cancel_reason)]
+        return [cancelled_work(operation, row, row.cancel_reason)]
     code = _none_left(state, row)
     if code is not None:
         return [_dead(operation, row, code)]
@@ -105,19 +104,19 @@ def backoff_due(state: State, operation: OperationId) -> Sequence[Event]:
 
 def retry(state: State, asked: RetryRequested) -> Sequence[Event] | Unreadable:
     """Try a dead or closed operation again, under its id, as if for the first time."""
-    longest = state.bounds.reference_bytes_max
-    if not valid_name(asked.author) or not 0 < len(asked.reason.encode()) <= longest:
-        return Unreadable(Code.INVALID_FIELD, "Expected an author and a short reason")
+    unheard = unsigned(state.bounds, asked)
+    if unheard is not None:
+        return unheard
     furthest = state.bounds.start_within_ms_max
     row = state.operation(asked.operation)
     if row is None or row.tenant != asked.tenant:
-        return [_refused(asked, Code.NOT_FOUND, "Expected an operation of the tenant")]
+        return [refused(asked, Code.NOT_FOUND, "Expected an operation of the tenant")]
     if row.phase not in (Phase.DEAD, Phase.UNKNOWN_CLOSED):
         detail = f"Expected a dead or closed operation, but it is {row.phase}"
-        return [_refused(asked, Code.NOT_DEAD, detail)]
+        return [refused(asked, Code.NOT_DEAD, detail)]
     if not 0 < asked.start_within_ms <= furthest:
         detail = f"Expected start_within_ms from 1 to {furthest}, but got {asked.start_within_ms}"
-        return [_refused(asked, Code.INVALID_FIELD, detail)]
+        return [refused(asked, Code.INVALID_FIELD, detail)]
     return [
         ManualRetryAccepted(
             tenant=asked.tenant,
@@ -164,23 +163,6 @@ def _dead(operation: OperationId, row: OperationRow, code: Code) -> OperationDea
         incarnation=row.incarnation,
         reason=code,
         member=row.member,
-    )
-
-
-def _cancelled(operation: OperationId, row: OperationRow, reason: str) -> OperationCancelled:
-    return OperationCancelled(
-        tenant=row.tenant, operation=operation, reason=reason, member=row.member
-    )
-
-
-def _refused(asked: RetryRequested, code: Code, detail: str) -> ManualActionRefused:
-    return ManualActionRefused(
-        tenant=asked.tenant,
-        operation=asked.operation,
-        action="retry",
-        code=code,
-        detail=detail,
-        author=asked.author,
     )
 
 

@@ -7,7 +7,6 @@ from schemas.events import (
     Event,
     GrantExpired,
     GrantRevoked,
-    OperationCancelled,
     OperationExpired,
     ReservationExpired,
     ReservationForfeited,
@@ -20,6 +19,7 @@ from schemas.units import Millis, Tokens
 
 from . import membership, waiting
 from .budgets import Cost, give_back, settle, settled_cost_ns
+from .cancellation import cancelled_work
 from .holds import HoldKey, key_of
 from .limits import NOT_SENT_MAX
 from .operations import AttemptRow, OperationRow
@@ -84,11 +84,7 @@ def after_return(
 ) -> Sequence[Event]:
     """What becomes of work that came back without a call (WAITING+ in requirements C1)."""
     if row.cancel_reason is not None:
-        return [
-            OperationCancelled(
-                tenant=row.tenant, operation=operation, reason=row.cancel_reason, member=row.member
-            )
-        ]
+        return [cancelled_work(operation, row, row.cancel_reason)]
     if state.now_ms >= row.deadline_ms:
         return [_expired(operation, row)]
     if row.not_sent + not_sent >= NOT_SENT_MAX:
