@@ -7,7 +7,6 @@ It is filled from the journal, as every view, so each process of the API has the
 under the same positions, and a member may read on at any of them.
 """
 
-import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, islice
@@ -20,6 +19,8 @@ from schemas.events import GrantIssued, MemberLost, MemberSlotGranted, MemberSlo
 from schemas.ids import CellId, MemberId, key_of_member
 from schemas.journal import Entry, Position
 from schemas.topics import TOPICS, Topic
+
+from .waiters import Waiters
 
 KEPT_MAX: Final = 100_000
 """To all members together, some 250 bytes each: minutes, and who reads is milliseconds behind."""
@@ -75,7 +76,7 @@ class Deliveries:
         self._kept: dict[str, deque[_Kept]] = defaultdict(deque)
         self._order: deque[str] = deque()
         """Whose each kept delivery is, oldest first."""
-        self._waiting: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._waiters: Waiters[str] = Waiters()
         self._lock = Lock()
 
     def hear(self, entries: Sequence[tuple[int, Entry]]) -> None:
@@ -88,9 +89,7 @@ class Deliveries:
                 self._order.append(member)
             self._until = entry.generation, offset, max(len(entry.events) - 1, 0)
             self._forget()
-            woken = [w for member in {m for m, _ in found} for w in self._waiting.pop(member, ())]
-        for waiter in woken:
-            waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+        self._waiters.tell({member for member, _ in found})
 
     def _delivered(self, offset: int, entry: Entry) -> Iterator[tuple[str, _Kept]]:
         for index, raw in enumerate(entry.events):
@@ -130,31 +129,19 @@ class Deliveries:
         Raises:
             DeliveriesGone: the answer would have a gap.
         """
-        waiter = asyncio.get_running_loop().create_future()
         with self._lock:
             begin = self._until if after is None else _place(after)
-            found = self._after(member, begin)
-            if found.items or not wait_ms:
-                return found
-            self._waiting[member].add(waiter)
-        try:
-            await asyncio.wait_for(waiter, wait_ms / 1000)
-        except TimeoutError:
-            pass
-        finally:
-            with self._lock:
-                self._unregister(member, waiter)
-        with self._lock:
-            return self._after(member, begin)
-
-    def _unregister(self, member: str, waiter: asyncio.Future[None]) -> None:
-        waiting = self._waiting.get(member)
-        if waiting is not None:
-            waiting.discard(waiter)
-            if not waiting:
-                del self._waiting[member]
+        found = self._after(member, begin)
+        if found.items or not wait_ms:
+            return found
+        await self._waiters.wait(member, wait_ms, lambda: bool(self._after(member, begin).items))
+        return self._after(member, begin)
 
     def _after(self, member: str, begin: tuple[int, int, int]) -> Delivered:
+        with self._lock:
+            return self._kept_after(member, begin)
+
+    def _kept_after(self, member: str, begin: tuple[int, int, int]) -> Delivered:
         if begin < self._since:
             raise DeliveriesGone(
                 f"Expected {self._position(begin)} or what follows it to be kept, "
@@ -174,8 +161,3 @@ class Deliveries:
 
 def _place(position: Position) -> tuple[int, int, int]:
     return position.generation, position.offset, position.index
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)

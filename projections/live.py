@@ -11,7 +11,6 @@ from schemas.journal import Position
 from .answers import Answers
 from .arrivals import Arrivals
 from .deliveries import Delivered, Deliveries, Told
-from .endings import Endings
 from .follower import Accepted, Follower
 from .ports import Entries, FollowerHalted, ViewStore
 from .queries import Queries
@@ -19,6 +18,7 @@ from .recall import recalled
 from .reflected import Progress, TakenInput, Wanted
 from .views.members import LEFT
 from .views.phases import OVER
+from .waiters import Waiters
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class LiveViews:
         self._entries = entries
         self._store = store
         self._halted = halted
-        self._arrivals, self._endings = Arrivals(), Endings()
+        self._arrivals, self._endings = Arrivals(), Waiters[bytes]()
         self._follower = Follower(
             cell=cell,
             entries=entries,
