@@ -1,15 +1,42 @@
 """A result from word to answer: recorded, a repeat, or evidence."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import Response
 
 from schemas import events as e
 from schemas import member_bodies as m
+from schemas import reservation_bodies as r
 from schemas.inputs import ResultReported
 from schemas.topics import Topic
+from schemas.units import Millis, Tokens
 
 from .door import Door
 from .problems import instant, not_found
 from .speaking import Decided, refusal, say
+
+
+def reported(names: Mapping[str, Any], body: m.ResultOf | r.Settle) -> ResultReported:
+    """The word that tells how the named attempt ended."""
+    return ResultReported(
+        **names,
+        outcome=body.outcome,
+        prompt_tokens=_tokens(body.prompt_tokens),
+        output_tokens=_tokens(body.output_tokens),
+        send_delay_ms=_millis(body.send_delay_ms),
+        result_ref=body.result_ref,
+        error=body.error,
+        retry_after_ms=_millis(body.retry_after_ms),
+    )
+
+
+def _tokens(count: int | None) -> Tokens | None:
+    return None if count is None else Tokens(count)
+
+
+def _millis(span: int | None) -> Millis | None:
+    return None if span is None else Millis(span)
 
 
 async def settle(door: Door, word: ResultReported, wait_ms: int | None) -> m.Settled | Response:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Response
 from api.door import ADoor, AMember, Asked
 from api.prefer import WaitMs
 from api.problems import instant, not_found
-from api.settling import settle
+from api.settling import reported, settle
 from api.speaking import PENDING, Decided, granted, names, refusal, say
 from schemas import events as e
 from schemas import inputs as i
@@ -111,21 +111,8 @@ async def report_result(
     asker: AMember, asked: Asked, door: ADoor, body: m.ResultOf, wait_ms: WaitMs
 ) -> m.Settled | Response:
     """Tell how an attempt ended; what comes too late to count is kept as evidence (412)."""
-    word = i.ResultReported(
-        **names(asker, asked, body.operation, body),
-        outcome=body.outcome,
-        prompt_tokens=_tokens(body.prompt_tokens),
-        output_tokens=_tokens(body.output_tokens),
-        send_delay_ms=None if body.send_delay_ms is None else Millis(body.send_delay_ms),
-        result_ref=body.result_ref,
-        error=body.error,
-        retry_after_ms=None if body.retry_after_ms is None else Millis(body.retry_after_ms),
-    )
+    word = reported(names(asker, asked, body.operation, body), body)
     return await settle(door, word, wait_ms)
-
-
-def _tokens(count: int | None) -> Tokens | None:
-    return None if count is None else Tokens(count)
 
 
 @router.post("/usage", response_model=m.Noted, responses=PENDING)

@@ -1,6 +1,6 @@
 """Reservations: permission for one call, renewed, settled, or released if nothing was sent."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response, status
 
@@ -10,7 +10,7 @@ from api.idempotency import read_key
 from api.prefer import WaitMs
 from api.problems import instant, not_found
 from api.reserving import Reserving, cancel, leave
-from api.settling import settle
+from api.settling import reported, settle
 from api.speaking import PENDING, granted, own, refusal, say
 from projections.queries import Queries
 from schemas import bodies as b
@@ -19,9 +19,8 @@ from schemas import inputs as i
 from schemas import member_bodies as m
 from schemas import reservation_bodies as r
 from schemas.codes import Code
-from schemas.ids import MemberEpoch, MemberId, OperationId, TenantId
+from schemas.ids import MemberEpoch, OperationId, TenantId
 from schemas.topics import Topic
-from schemas.units import Millis, Tokens
 
 FOR_GOOD = frozenset(("success", "terminal", "policy_denied", "cancelled", "unknown"))
 """After any other outcome another attempt would follow, for which nobody waits here."""
@@ -59,32 +58,20 @@ async def reserve_call(
     return reserved
 
 
-class _Held(NamedTuple):
-    """A reservation as its operation tells it."""
-
-    tenant: TenantId
-    member: MemberId
-    member_epoch: MemberEpoch
-    epoch: int
-    names: dict[str, Any]
-
-
-def _held(asker: Principal, asked: Queries, operation: str) -> _Held:
+def _held(asker: Principal, asked: Queries, operation: str) -> dict[str, Any]:
+    """What names the attempt of a reservation, as its operation tells it."""
     row = granted(asker, asked, operation)
     if row.holder is None or row.holder_epoch is None:
         raise not_found()
-    member, life = own(asker, row.holder), MemberEpoch(row.holder_epoch)
-    tenant = TenantId(row.tenant)
-    names = {
-        "tenant": tenant,
+    return {
+        "tenant": TenantId(row.tenant),
         "operation": OperationId(bytes.fromhex(operation)),
         "incarnation": row.incarnation,
         "attempt": row.attempt,
         "epoch": row.epoch,
-        "member": member,
-        "member_epoch": life,
+        "member": own(asker, row.holder),
+        "member_epoch": MemberEpoch(row.holder_epoch),
     }
-    return _Held(tenant, member, life, row.epoch, names)
 
 
 @router.post("/reservations/{operation}:renew", response_model=r.Renewed, responses=PENDING)
@@ -93,8 +80,10 @@ async def renew_reservation(
 ) -> r.Renewed | Response:
     """Renew its lease; 412 if it has ended."""
     held = _held(asker, asked, operation)
-    lease = i.LeaseName(operation=OperationId(bytes.fromhex(operation)), epoch=held.epoch)
-    word = i.HeartbeatReported(member=held.member, member_epoch=held.member_epoch, leases=(lease,))
+    lease = i.LeaseName(operation=held["operation"], epoch=held["epoch"])
+    word = i.HeartbeatReported(
+        member=held["member"], member_epoch=held["member_epoch"], leases=(lease,)
+    )
     decided = await say(door, Topic.MEMBERS, word, wait_ms)
     if decided.told is None:
         return decided.pending
@@ -109,21 +98,11 @@ async def settle_reservation(
     asker: ASubmitter, asked: Asked, door: ADoor, operation: Id, body: r.Settle, wait_ms: WaitMs
 ) -> m.Settled | Response:
     """Tell how the call ended; what was reserved and not used comes back."""
-    held = _held(asker, asked, operation)
-    word = i.ResultReported(
-        **held.names,
-        outcome=body.outcome,
-        prompt_tokens=None if body.prompt_tokens is None else Tokens(body.prompt_tokens),
-        output_tokens=None if body.output_tokens is None else Tokens(body.output_tokens),
-        send_delay_ms=None if body.send_delay_ms is None else Millis(body.send_delay_ms),
-        result_ref=body.result_ref,
-        error=body.error,
-        retry_after_ms=None if body.retry_after_ms is None else Millis(body.retry_after_ms),
-    )
+    word = reported(_held(asker, asked, operation), body)
     if body.outcome not in FOR_GOOD:
-        await cancel(door, held.tenant, word.operation, body.outcome)
+        await cancel(door, word.tenant, word.operation, body.outcome)
     answer = await settle(door, word, wait_ms)
-    await leave(door, held.member, held.member_epoch)
+    await leave(door, word.member, word.member_epoch)
     return answer
 
 
