@@ -23,6 +23,7 @@ from schemas import events as e
 from schemas import ids
 from schemas import inputs as i
 from tests.support.asked import POOL
+from tests.support.core import claim
 
 POINTS = (
     "granted",
@@ -81,7 +82,7 @@ class TrappedLink:
                 if self._trap.at("granted"):
                     self._trap.close()
                 if self._trap.at("claimed"):
-                    self._last(_claim(event))
+                    self._last(claim(event))
             elif isinstance(event, e.StartAccepted) and self._trap.at("started"):
                 self._trap.close()
         return heard
@@ -94,11 +95,6 @@ class TrappedLink:
         self._inner.send(word, durable=self._trap.close)
         while True:
             self._inner.receive(DURABLE_WAIT_S)
-
-
-def _claim(grant: e.GrantIssued) -> i.ClaimRequested:
-    names = ("tenant", "operation", "incarnation", "attempt", "epoch", "member", "member_epoch")
-    return i.ClaimRequested(**{name: getattr(grant, name) for name in names})
 
 
 class TrappedKafka(Kafka):

@@ -242,15 +242,12 @@ class Rig:
 
     def judged(self) -> Findings:
         """The audit, which shares no code with what it judges; nothing may be wrong or missing."""
-        found = self._audit(strict=True)
+        found = self.audit(strict=True)
         assert found.clean, found.findings[:5]
         return found
 
-    def pending_inputs(self) -> int:
-        """Inputs that no entry has taken yet."""
-        return self._audit(strict=False).pending["inputs"]
-
-    def _audit(self, *, strict: bool) -> Findings:
+    def audit(self, *, strict: bool) -> Findings:
+        """What the audit says of the cell as it is now."""
         logs = KafkaLogs(
             bootstrap=self.log.bootstrap, prefix=self.log.prefix, cell=self._settings.cell
         )
