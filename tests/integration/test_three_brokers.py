@@ -14,7 +14,7 @@ from tests.support.cluster import Cluster
 from tests.support.kafka import DEADLINE_S, PARTITIONS, Log, until
 from tests.support.rig import Rig, Worker
 
-RECOVERY_S = 120.0
+RECOVERY_S = 45.0
 """Four seconds until the dead leader is noticed; the rest is for a machine with other work."""
 
 

@@ -64,11 +64,10 @@ class KafkaAdmin:
         for name, future in asked.items():
             try:
                 topic = future.result(wait_s + _GRACE_S)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            except (KafkaException, NotInTime) as error:
+                if not _is(error, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                    _look_anew(self._client)
                     return None
-            except NotInTime:
-                return None
             else:
                 found[name] = Described(str(topic.topic_id), len(topic.partitions))
         return found
@@ -114,9 +113,7 @@ class KafkaAdmin:
             try:
                 _answer(future)
             except ClusterSilent as error:
-                cause = error.__cause__
-                exists = KafkaError.TOPIC_ALREADY_EXISTS
-                if not isinstance(cause, KafkaException) or cause.args[0].code() != exists:
+                if not _is(error.__cause__, KafkaError.TOPIC_ALREADY_EXISTS):
                     raise
         self._wait_for_leaders([(t.topic, n) for t in topics for n in range(t.num_partitions)])
 
@@ -153,28 +150,30 @@ class Asked:
 
     def answers(self, wait_s: float) -> dict[Place, int] | None:
         """All offsets, waiting up to `wait_s` for each; None if one is missing."""
-        found = {}
-        leaderless = set()
+        found: dict[Place, int] = {}
         for place, future in self._futures.items():
             try:
                 offset = future.result(wait_s).offset
-                if offset < 0:  # while a leader is elected: no answer, and no end of a journal
-                    return None
-                found[place.topic, place.partition] = offset
-            except NotInTime:
+            except (KafkaException, NotInTime):
+                offset = None
+            if offset is None or offset < 0:  # below zero while a leader is elected
+                _look_anew(self._client)
                 return None
-            except KafkaException as error:
-                if error.args[0].code() != config.NO_LEADER_KNOWN:
-                    return None
-                leaderless.add(place.topic)
-        for topic in leaderless:
-            self._forget(topic)
-        return None if leaderless else found
+            found[place.topic, place.partition] = offset
+        return found
 
-    def _forget(self, topic: str) -> None:
-        """The client remembers that a topic was missing, and answers so for seconds unasked."""
-        with suppress(KafkaException):
-            self._client.list_topics(topic, config.ASK_TIMEOUT_S)
+
+def _look_anew(client: AdminClient) -> None:
+    """Who leads what, and who is the controller: else the client asks a dead broker for ever.
+
+    By itself it looks again only for topics that it produces to or consumes, which are none here.
+    """
+    with suppress(KafkaException):
+        client.list_topics(timeout=config.ASK_TIMEOUT_S)
+
+
+def _is(error: BaseException | None, code: int) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() == code
 
 
 class CellTopics:

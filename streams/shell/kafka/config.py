@@ -25,7 +25,6 @@ repeat their input, so that counts alone would let an entry grow beyond a record
 # The client's own codes are public and begin with an underscore all the same.
 END_OF_LOG: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 OFFSET_GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
-NO_LEADER_KNOWN: Final = KafkaError._NOENT  # noqa: SLF001
 
 _LOG = logging.getLogger("librdkafka")
 
