@@ -89,7 +89,8 @@ ASubmitter = Annotated[Principal, Depends(allow(Role.TENANT))]
 AMember = Annotated[Principal, Depends(allow(Role.WORKER, Role.TENANT))]
 """Whose processes may be members: of pools, or of pool `self`."""
 AnOperator = Annotated[Principal, Depends(allow(Role.OPERATOR))]
-ACanceller = Annotated[Principal, Depends(allow(Role.TENANT, Role.OPERATOR))]
+ACanceller = Annotated[Principal, Depends(allow(Role.TENANT, Role.WORKER, Role.OPERATOR))]
+"""A worker cancels turns of its own only."""
 
 
 def _wanted(text: str) -> Wanted:

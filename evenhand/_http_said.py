@@ -70,6 +70,7 @@ def request_of(word: inputs.Input, *, member: str, at_least: str) -> Request:
                 places=word.places,
                 member=own_name,
                 member_epoch=word.member_epoch,
+                tenant=word.tenant,
             )
             return Request(method="POST", path="/v1/members", body=joins, headers=NOW)
         case inputs.HeartbeatReported():

@@ -94,6 +94,11 @@ class AttemptQueries(WorkQueries):
             if tenant in (None, one.tenant) and domain in (None, one.row.domain) and one.row.slots:
                 yield one
 
+    def leases(self) -> Iterator[bytes]:
+        """Every operation that a member has a lease on."""
+        for _, held in self.rows(HOLDINGS):
+            yield from held.expires_ms
+
     def _held_by_members(self) -> Iterator[SlotAnswer]:
         for _, held in chain(self.rows(HOLDINGS), self.rows(UNCLAIMED)):
             for operation, until_ms in (*held.claim_by_ms.items(), *held.expires_ms.items()):

@@ -22,13 +22,15 @@ class Join(Request):
     """`POST /v1/members`."""
 
     pool: Name
-    """`self` with a tenant's key, any other with a worker's."""
+    """`self` with a tenant's key or for a run's turns, any other with a worker's key."""
     places: Annotated[int, Field(ge=1, le=1_000_000)]
     """Attempts that may run at once."""
     member: OwnName | None = None
     """The process's own name, the same over its lives; without one it gets one nobody has."""
     member_epoch: Name | None = None
     """Fresh for each life of the process; without one it gets one. The same again asks again."""
+    tenant: Name | None = None
+    """Whose process it is in pool `self`: with a worker's key the tenant of a run it holds."""
 
 
 class Pending(Reply):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from api import replies
 from api.auth import Principal
-from api.door import ACanceller, ADoor, AnOperator, AReader, Asked, ASubmitter, Door
+from api.door import ACanceller, ADoor, AMember, AnOperator, AReader, Asked, Door
 from api.idempotency import read_key
 from api.operating import ask
 from api.paging import PAGE_DEFAULT, Limit, TenantFilter, cursor, next_of, scope
@@ -16,6 +16,7 @@ from api.ports import NotWritten, Sent
 from api.prefer import WaitMs, applied
 from api.problems import Refused, not_found
 from api.submission import Outcome, submit
+from api.turns import is_own, submitter
 from projections.queries import Queries
 from projections.views.operation import Operation as Row
 from projections.views.phases import AWAITING_A_PERSON
@@ -37,7 +38,7 @@ Id = Annotated[str, Path(pattern=HEX, description="Operation id.")]
 
 @router.post("/operations", status_code=status.HTTP_202_ACCEPTED)
 async def submit_operation(
-    asker: ASubmitter,
+    asker: AMember,
     asked: Asked,
     door: ADoor,
     body: b.Submit,
@@ -58,7 +59,7 @@ async def submit_operation(
     outcome = await submit(
         door,
         asked,
-        asker=asker,
+        asker=submitter(asker, asked, body),
         key=read_key(idempotency_key),
         body=body,
         wait_ms=max(usual, wait_ms or 0),
@@ -203,7 +204,9 @@ async def cancel_operation(
     body: b.Cancel | None = None,
 ) -> b.Cancelled:
     """Ask for the end of an operation; repeats are harmless, and what has ended stays as it is."""
-    row = _visible(asked, asker, operation)
+    row = asked.operation(bytes.fromhex(operation))
+    if row is None or not (asker.sees(row.tenant) or is_own(asker, row)):
+        raise not_found()
     sent = await _send_cancellation(door, row, operation, body or b.Cancel())
     response.headers[b.INPUT] = str(sent)
     return b.Cancelled(operation=operation, state=b.State(row.phase), input=str(sent))

@@ -11,13 +11,13 @@ from api.prefer import WaitMs
 from api.problems import Refused, instant
 from api.speaking import PENDING, own, refusal, say
 from api.streaming import EVENT_STREAM, read, stream
+from api.turns import tenant_of
 from projections.queries import Queries
 from schemas import events as e
 from schemas import inputs as i
 from schemas import member_bodies as m
-from schemas.bodies import Role
 from schemas.codes import Code
-from schemas.ids import MemberEpoch, OperationId, PoolId, member_of_key
+from schemas.ids import SELF_POOL, MemberEpoch, OperationId, PoolId, TenantId, member_of_key
 from schemas.topics import Topic
 
 HEARTBEAT_MS_MAX = 1_000
@@ -29,26 +29,29 @@ router = APIRouter(tags=["members"])
 Name = Annotated[str, Path(max_length=200, description="Full name of the member.")]
 
 
-def _may_join(asker: Principal, pool: str) -> None:
-    """A tenant's process works for its tenant alone, a worker's for all tenants of its pools."""
-    if not asker.works_for(pool):
-        raise Refused(Code.FORBIDDEN, f"Expected a key whose processes may join pool {pool}")
+def _joins_for(asker: Principal, asked: Queries, body: m.Join) -> TenantId | None:
+    """A process in pool `self` works for one tenant alone, a worker's for all of its pools."""
+    if body.pool == SELF_POOL:
+        return tenant_of(asker, asked, body.tenant)
+    if not asker.works_for(body.pool):
+        raise Refused(Code.FORBIDDEN, f"Expected a key whose processes may join pool {body.pool}")
+    return None
 
 
 @router.post(
     "/members", status_code=status.HTTP_201_CREATED, response_model=m.Joined, responses=PENDING
 )
 async def join_pool(
-    asker: AMember, door: ADoor, body: m.Join, wait_ms: WaitMs, response: Response
+    asker: AMember, asked: Asked, door: ADoor, body: m.Join, wait_ms: WaitMs, response: Response
 ) -> m.Joined | Response:
     """Join a pool as a new life of a process; the same `member_epoch` again is answered again."""
-    _may_join(asker, body.pool)
+    tenant = _joins_for(asker, asked, body)
     word = i.JoinRequested(
         member=member_of_key(asker.key_id, body.member or secrets.token_hex(8)),
         member_epoch=MemberEpoch(body.member_epoch or secrets.token_hex(8)),
         pool=PoolId(body.pool),
         places=body.places,
-        tenant=asker.tenant if asker.role is Role.TENANT else None,
+        tenant=tenant,
     )
     decided = await say(door, Topic.MEMBERS, word, wait_ms)
     refused, slot = decided.find(e.JoinRefused), decided.find(e.MemberSlotGranted)

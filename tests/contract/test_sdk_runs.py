@@ -10,8 +10,6 @@ from tests.support.desk import Desk
 
 RUN = {"turns_max": 3, "tools": ("search",), "prompt_tokens": 0, "output_tokens_max": 0}
 TURN = {"prompt_tokens": 9, "output_tokens_max": 3}
-takes_turns = pytest.mark.parametrize("cell", ["fake", "http", "kafka"])
-"""A turn runs in pool `self`, which a worker's key over HTTP may not join."""
 
 
 def test_another_attempt_resumes_from_the_last_recorded_checkpoint(desk: Desk) -> None:
@@ -32,7 +30,6 @@ def test_another_attempt_resumes_from_the_last_recorded_checkpoint(desk: Desk) -
     assert begun == [None, (2, "s3://state/2")]
 
 
-@takes_turns
 def test_a_turn_is_a_child_operation_of_the_same_tenant(desk: Desk) -> None:
     children: list[str] = []
 
@@ -51,7 +48,6 @@ def test_a_turn_is_a_child_operation_of_the_same_tenant(desk: Desk) -> None:
     assert (found.pool, found.used_output_tokens) == ("self", 2)
 
 
-@takes_turns
 def test_a_run_takes_no_more_turns_than_were_admitted(desk: Desk) -> None:
     turns: list[str] = []
 
@@ -68,7 +64,6 @@ def test_a_run_takes_no_more_turns_than_were_admitted(desk: Desk) -> None:
     assert len(set(turns)) == 3
 
 
-@takes_turns
 def test_turns_are_counted_over_all_attempts_of_the_run(desk: Desk) -> None:
     refused = threading.Event()
 
@@ -87,7 +82,6 @@ def test_turns_are_counted_over_all_attempts_of_the_run(desk: Desk) -> None:
     assert refused.is_set()
 
 
-@takes_turns
 def test_a_turn_that_throws_leaves_its_own_outcome_unknown_and_not_the_run(desk: Desk) -> None:
     children: list[str] = []
 

@@ -74,11 +74,11 @@ def test_a_tenant_sees_its_own_unknown_outcomes_and_dead_letters(door: Entrance)
 
 
 ROUTES = [
-    ("POST", "/v1/operations", {"acme"}),
+    ("POST", "/v1/operations", MEMBERS),
     ("GET", "/v1/operations", READERS),
     ("GET", f"/v1/operations/{OWN}", READERS),
     ("GET", f"/v1/operations/{OWN}/events", READERS),
-    ("POST", f"/v1/operations/{OWN}:cancel", {"acme", "operator"}),
+    ("POST", f"/v1/operations/{OWN}:cancel", {*MEMBERS, "operator"}),
     ("POST", f"/v1/operations/{OWN}:retry", {"operator"}),
     ("GET", "/v1/unknowns", READERS),
     ("GET", "/v1/slots", READERS),

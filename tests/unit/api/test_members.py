@@ -90,13 +90,13 @@ def test_joining_tells_all_that_a_member_needs(door: Entrance) -> None:
     assert (word.member, word.tenant) == (member(door), None)
 
 
-def test_a_tenants_process_works_for_its_tenant_whatever_it_says(door: Entrance) -> None:
+def test_a_tenants_process_works_for_its_own_tenant_only(door: Entrance) -> None:
     door.sender.owner = slot
     body = {"pool": "self", "places": 1}
     assert door.ask("POST", "/v1/members", json=body).status_code == 201
     assert door.sender.sent[0].tenant == "acme"
     named = door.ask("POST", "/v1/members", json={**body, "tenant": "bolt"})
-    assert named.json()["code"] == "invalid-field"
+    assert named.json()["code"] == "forbidden"
 
 
 @pytest.mark.parametrize(
