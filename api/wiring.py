@@ -24,6 +24,9 @@ SWITCH_SECONDS = 0.001
 """How long the follower's thread may keep the interpreter while requests wait; Python's 5 ms
 would be most of an answer's time."""
 GRACE_SECONDS = 5
+KEEP_ALIVE_SECONDS = 75
+"""Longer than clients keep an idle connection, so that none is closed under a request: uvicorn's
+own 5 s are also those of httpx, and both then close at the same time."""
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -82,5 +85,6 @@ def _config(settings: ApiSettings, app: FastAPI) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         lifespan="off",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
