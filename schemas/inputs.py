@@ -43,6 +43,8 @@ class DimensionConfig(Word):
     """what is charged: reserved or actual"""
     instant: str = 'arrival'
     """when it counts: arrival or completion"""
+    pace_percent: int | None = None
+    """share of the limit that may be used at once, the rest at the window's own rate; 100: no pace; null: 10 for windows of up to ten minutes, else no pace"""
 
 
 class TenantBudget(Word):

@@ -258,6 +258,7 @@ def write_DimensionConfig(word, head=b""):
         LONG[word.reset_uncertainty_ms],
         STRING[word.amount],
         STRING[word.instant],
+        LONG_OR_NULL[word.pace_percent],
     ))
 
 
@@ -340,7 +341,20 @@ def read_DimensionConfig(data, at):
         at += 1
     instant = data[at:at + size].decode()
     at += size
-    return DimensionConfig(name, unit, kind, limit, window_ms, reset_ms, reset_uncertainty_ms, amount, instant), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        pace_percent = data[at]
+        if pace_percent < 0x80:
+            pace_percent = (pace_percent >> 1) ^ -(pace_percent & 1)
+            at += 1
+        else:
+            pace_percent, at = read_long(data, at)
+    elif branch == 0:
+        pace_percent = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return DimensionConfig(name, unit, kind, limit, window_ms, reset_ms, reset_uncertainty_ms, amount, instant, pace_percent), at
 
 
 def write_DomainConfig(word, head=b""):

@@ -1,11 +1,13 @@
 """Every grant fitted at its position, in every dimension at every level (R39, R44, R46, R56).
 
 At a grant, what counts already plus what is granted must not exceed the limit in force. Lowering a
-limit revokes nothing; a dimension that changes its kind or its window starts counting afresh.
+limit revokes nothing; a dimension that changes its kind or its window starts counting afresh. Nor
+may a grant go against a pace (R46). What a call was settled above its reservation it owes the pace
+while it counts; what came back is believed to have come back to the pace in any case.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas import events as e
@@ -16,17 +18,22 @@ from schemas.inputs import DimensionConfig
 from .book import Book
 from .config import Config
 from .cursor import Cursor
+from .pace import Pace
 from .records import Key, key_of
 from .windows import CLOCK_SPREAD_MS, Window, window_for
 
 CHECK = "budgets"
 
+Place = tuple[str, str, DomainId, str]
+"""Level, tenant (none at the domain's own), domain and dimension."""
+
 
 @dataclass(slots=True)
 class _Limited:
-    level: str
+    place: Place
     config: DimensionConfig
     window: Window
+    pace: Pace = field(default_factory=Pace)
 
 
 class Budgets:
@@ -36,7 +43,7 @@ class Budgets:
         self._cursor = cursor
         self._config = config
         self._book = book
-        self._limited: dict[tuple[Any, ...], _Limited] = {}
+        self._limited: dict[Place, _Limited] = {}
         self._levels: dict[tuple[TenantId, DomainId], Sequence[_Limited]] = {}
         self._charged: dict[Key, Sequence[_Limited]] = {}
 
@@ -56,33 +63,46 @@ class Budgets:
 
     def begin(self, entry: Entry) -> None:
         """A takeover or a step of time changes when charges leave."""
-        windows = [limited.window for limited in self._limited.values()]
         if entry.takeover:
-            for window in windows:
-                window.used(entry.time_ms)
-                window.extend(self._config.cell.clock_bound_ms + CLOCK_SPREAD_MS)
+            for limited in self._limited.values():
+                limited.window.used(entry.time_ms)
+                limited.window.extend(self._config.cell.clock_bound_ms + CLOCK_SPREAD_MS)
         if entry.time_step_ms:
-            for window in windows:
-                window.step(entry.time_step_ms)
+            for limited in self._limited.values():
+                limited.window.step(entry.time_step_ms)
+                limited.pace.step(entry.time_step_ms)
 
-    def _reconfigured(self, event: e.ConfigActivated) -> None:  # noqa: ARG002 - whatever it was
-        self._levels.clear()
+    def _reconfigured(self, event: e.ConfigActivated) -> None:
+        """Another rate begins with an empty pace, and a dimension that is gone is forgotten."""
+        if event.domain is None and event.tenant is None:
+            return
+        for tenant, domain in [names for names in self._levels if event.name in names]:
+            del self._levels[tenant, domain]
+            self._of(tenant, domain)
+        level = "domain" if event.tenant is None else "tenant"
+        for place in [one for one in self._limited if one[0] == level and event.name in one[1:3]]:
+            named = self._config.dimensions(TenantId(place[1]), place[2])
+            if (level, place[3]) not in [(at, dimension.name) for at, dimension in named]:
+                del self._limited[place]
 
     def _granted(self, event: e.GrantIssued) -> None:
         if event.domain not in self._config.domains:
             self._cursor.found(CHECK, f"Expected a configured domain, not {event.domain}")
             return
         key = key_of(event)
-        levels = self._of(event.tenant, event.domain)
+        levels, now_ms = self._of(event.tenant, event.domain), self._cursor.time_ms
         for limited in levels:
             dimension = limited.config
             amount = _amount(event, dimension)
-            used = limited.window.used(self._cursor.time_ms)
+            used = limited.window.used(now_ms)
+            where = f"{limited.place[0]} {dimension.name} of {event.domain}"
             if amount and used + amount > dimension.limit:
-                where = f"{limited.level} {dimension.name} of {event.domain}"
                 counted = f"{used} counted and {amount} were granted"
                 self._cursor.found(CHECK, f"Expected {dimension.limit} in {where}, but {counted}")
+            if amount and not limited.pace.allows(dimension, now_ms):
+                self._cursor.found(CHECK, f"Expected no grant yet by the pace of {where}")
             limited.window.hold(key, amount)
+            limited.pace.take(dimension, amount, now_ms)
         self._charged[key] = levels
 
     def _started(self, event: e.StartAccepted) -> None:
@@ -121,12 +141,24 @@ class Budgets:
                 refund = limited.config.amount == "actual"
                 amount = tokens_actual if refund else max(amount, tokens_actual)
             limited.window.used(now_ms)
+            change = amount - _amount(grant, limited.config)
+            if change < 0 or limited.window.holds(key, now_ms):
+                self._pay(limited, change)
             limited.window.settle(key, amount, now_ms, grant.send_within_ms)
 
     def _dropped(self, event: e.ReservationReleased | e.ReservationExpired) -> None:
         key = key_of(event)
+        reservation = self._book.open.get(key)
         for limited in self._charged.pop(key, ()):
             limited.window.drop(key)
+            if reservation is not None:
+                self._pay(limited, -_amount(reservation.grant, limited.config))
+
+    def _pay(self, charged: _Limited, amount: int) -> None:
+        """The pace now in force at this place has so much more to let drain, or less."""
+        limited = self._limited.get(charged.place)
+        if limited is not None:
+            limited.pace.take(limited.config, amount, self._cursor.time_ms)
 
     def _corrected(self, event: e.UsageCorrected) -> None:
         """What was used beyond the charge counts from now on; nothing comes back (R55)."""
@@ -144,6 +176,7 @@ class Budgets:
             if limited.config.unit == "tokens" and extra > 0:
                 limited.window.used(now_ms)
                 limited.window.hold(key, extra)
+                self._pay(limited, extra)
                 limited.window.arrive(key, now_ms, now_ms, send_within_ms)
                 limited.window.settle(key, extra, now_ms, send_within_ms)
 
@@ -163,9 +196,10 @@ class Budgets:
         place = (level, owner, domain, dimension.name)
         before = self._limited.get(place)
         if before is None or _shape(before.config) != _shape(dimension):
-            self._limited[place] = _Limited(level, dimension, window_for(dimension))
+            self._limited[place] = _Limited(place, dimension, window_for(dimension))
         elif before.config != dimension:
-            self._limited[place] = _Limited(level, dimension, before.window)
+            pace = before.pace if before.config.limit == dimension.limit else Pace()
+            self._limited[place] = _Limited(place, dimension, before.window, pace)
         return self._limited[place]
 
 

@@ -32,6 +32,10 @@ class Window(Protocol):
         """What counts at this instant, at least."""
         ...
 
+    def holds(self, key: Hashable, now_ms: int) -> bool:
+        """Whether the charge still counts at this instant."""
+        ...
+
     def hold(self, key: Hashable, amount: int) -> None:
         """Granted: it counts, with no end in sight."""
         ...
@@ -76,6 +80,10 @@ class Concurrency:
     def used(self, now_ms: int) -> int:  # noqa: ARG002 - time frees no slot
         """All that is held."""
         return self._used
+
+    def holds(self, key: Hashable, now_ms: int) -> bool:  # noqa: ARG002 - time frees no slot
+        """Until it is given back."""
+        return key in self._held
 
     def hold(self, key: Hashable, amount: int) -> None:
         """Take slots."""
@@ -129,6 +137,11 @@ class Sliding:
             if charge is not None and charge.exit_ms == exit_ms:
                 self.drop(key)
         return self._used
+
+    def holds(self, key: Hashable, now_ms: int) -> bool:
+        """Before its exit."""
+        charge = self._charges.get(key)
+        return charge is not None and (charge.exit_ms is None or charge.exit_ms > now_ms)
 
     def hold(self, key: Hashable, amount: int) -> None:
         """Count it."""
@@ -223,6 +236,13 @@ class Fixed:
         for number in [number for number in self._sums if number < first]:
             del self._sums[number]
         return self._open + max(self._sums[number] for number in range(first, last + 1))
+
+    def holds(self, key: Hashable, now_ms: int) -> bool:
+        """Up to the end of the last window that it can fall into."""
+        span = self._spans.get(key)
+        if span is None:
+            return False
+        return span.last is None or self._windows(now_ms, now_ms)[0] <= span.last
 
     def hold(self, key: Hashable, amount: int) -> None:
         """It may fall into any window from now on."""

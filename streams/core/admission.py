@@ -138,7 +138,8 @@ def _room_ms(state: State, asked: OperationSubmitted, code: Code) -> Millis | No
     if counter is None or not counter.queues:
         return None
     head = min(queue.head() for queue in islice(counter.queues.values(), HINT_QUEUES_MAX))
-    fits_ms = earliest_ms(domain.levels(counter.tenant), cost_of(head))
+    levels = domain.levels(counter.tenant)
+    fits_ms = earliest_ms(levels, cost_of(head), now_ms=state.window_now_ms)
     if not fits_ms:  # it fits by now, so that a place is what it waits for; or no exit helps
         return None
     return Millis(fits_ms + state.cell.stepped_ms)

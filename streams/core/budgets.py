@@ -1,6 +1,6 @@
 """Whether a call may run now: every level and dimension looked at together, then taken together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from schemas.inputs import DimensionConfig
@@ -8,7 +8,7 @@ from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Token
 
 from .limits import COST_NS_MAX
 from .operations import Charge
-from .outcomes import Binds, Fits, NeverFits
+from .outcomes import Binds, Fits, NeverFits, Paced
 from .windows import Window, exit_ms
 
 
@@ -60,23 +60,50 @@ def never_fits(windows: Iterable[Window], cost: Cost) -> NeverFits | None:
     return None
 
 
-def check(windows: Iterable[Window], cost: Cost) -> Fits | Binds:
-    """Look at all; take nothing. The first dimension without room binds (R40, R56)."""
+def check(
+    windows: Iterable[Window],
+    cost: Cost,
+    *,
+    now_ms: Millis,
+    keep: Callable[[Window], int] | None = None,
+) -> Fits | Binds | Paced:
+    """Look at all; take nothing. The first dimension without room binds (R40, R56).
+
+    A dimension of which the call takes nothing never binds, however overdrawn it is.
+
+    Args:
+        windows: of every level.
+        cost: what the call takes.
+        now_ms: window time.
+        keep: what must stay free beside the cost.
+
+    Returns: `Paced` if there is room everywhere, and only a pace holds the call back.
+    """
+    paced: Paced | None = None
     for window in windows:
-        if window.free < cost.amount(window.config):
+        amount = cost.amount(window.config)
+        if not amount:
+            continue
+        free = window.free if keep is None else window.free - keep(window)
+        if free < amount:
             return Binds(window.level, window.config.name)
-    return Fits()
+        if window.opens_ms > now_ms and (paced is None or window.opens_ms > paced.until_ms):
+            paced = Paced(window.opens_ms, window.level, window.config.name)
+    return paced or Fits()
 
 
-def earliest_ms(windows: Sequence[Window], cost: Cost) -> Millis | None:
-    """The first instant, in window time, at which exits alone make room everywhere.
+def earliest_ms(windows: Sequence[Window], cost: Cost, *, now_ms: Millis) -> Millis | None:
+    """The first instant, in window time, at which exits and paces alone let the call through.
 
-    Returns: None when no exit brings it: a slot or an unstarted grant must end first.
+    Returns: 0 if it is now; None when no exit brings it: a slot or an unstarted grant must end
+    first.
     """
     latest = Millis(0)
     for window in windows:
         amount = cost.amount(window.config)
-        if window.free < amount:
+        if amount and window.opens_ms > max(now_ms, latest):
+            latest = window.opens_ms
+        if 0 < amount > window.free:
             fits_at = window.fits_at(amount)
             if fits_at is None:
                 return None
@@ -141,12 +168,15 @@ def settled_tokens(
 # -- what the fold does with the windows; each mirrors the one before ---------------------------
 
 
-def hold(windows: Iterable[Window], cost: Cost) -> list[Charge]:
-    """Take the whole cost everywhere; it counts without an exit until the call starts."""
+def hold(windows: Iterable[Window], cost: Cost, *, now_ms: Millis) -> list[Charge]:
+    """Take the whole cost everywhere; it counts without an exit until the call starts.
+
+    Now is window time.
+    """
     charges = []
     for window in windows:
         amount = cost.amount(window.config)
-        window.add(amount)
+        window.charge(amount, now_ms)
         charges.append(Charge(window.level, window.config.name, amount))
     return charges
 
@@ -154,6 +184,8 @@ def hold(windows: Iterable[Window], cost: Cost) -> list[Charge]:
 class Clocking(NamedTuple):
     """What exits depend on beside the call: the step of entry time, and the takeover term."""
 
+    now_ms: Millis
+    """Window time: entry time less all time steps."""
     stepped_ms: Millis
     """Sum of all time steps; windows run in entry time less this, so a step moves all exits."""
     epoch: int
@@ -190,7 +222,7 @@ def give_back(held: Iterable[tuple[Charge, Window]], clocking: Clocking) -> None
     """The reservation ends unused: everything returns (what has left already has returned)."""
     for charge, window in held:
         if window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
-            window.add(-charge.amount)
+            window.charge(-charge.amount, clocking.now_ms)
 
 
 def settle(
@@ -216,8 +248,14 @@ def settle(
         change = amount - charge.amount
         if charge.exit_ms is not None:
             if change:
-                window.correct(charge, change, epoch=clocking.epoch, term_ms=clocking.term_ms)
+                window.correct(
+                    charge,
+                    change,
+                    now_ms=clocking.now_ms,
+                    epoch=clocking.epoch,
+                    term_ms=clocking.term_ms,
+                )
             continue
-        window.add(change)
+        window.charge(change, clocking.now_ms)
         exit_at = exit_ms(config, latest_ms=now_ms, send_within_ms=send_within_ms)
         window.set_exit(amount, Millis(exit_at - clocking.stepped_ms))

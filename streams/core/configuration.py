@@ -16,6 +16,7 @@ from schemas.inputs import (
 from schemas.units import Millis
 
 from .configured import tenant_scope
+from .dimensions import contradictions
 from .fairness import Policy
 from .limits import (
     COUNT_MAX,
@@ -29,17 +30,12 @@ from .limits import (
     SUBMISSIONS_PER_ENTRY_MAX,
     TIMERS_PER_ENTRY_MAX,
     WEIGHT_MAX,
-    WINDOW_MS_MAX,
 )
 from .outcomes import Unreadable
 from .rows import ConfigRow
 from .shape import valid_name
 from .state import State
 
-UNITS = ("requests", "tokens", "slots", "runs")
-HELD = ("slots", "runs")
-"""Units that count until the attempt ends."""
-KINDS = ("sliding", "fixed", "concurrency")
 ENTRY_BOUNDS = {
     "submissions_per_entry_max": SUBMISSIONS_PER_ENTRY_MAX,
     "grants_per_entry_max": GRANTS_PER_ENTRY_MAX,
@@ -204,7 +200,7 @@ def _level_faults(
     if not 0 < len(names) <= DIMENSIONS_MAX or len(set(names)) != len(names):
         yield f"Expected 1 to {DIMENSIONS_MAX} dimensions, each with a name of its own"
     for dimension in dimensions:
-        yield from _dimension_faults(dimension)
+        yield from contradictions(dimension)
         window = state.config.windows.get((scope, domain, dimension.name))
         if window is not None and (window.config.kind, window.config.unit) != (
             dimension.kind,
@@ -219,27 +215,6 @@ def _still_used(state: State, scope: str, domain: DomainId, names: Iterable[str]
     for (its_scope, its_domain, name), window in sorted(state.config.windows.items()):
         if (its_scope, its_domain) == (scope, domain) and name not in names and window.used:
             yield f"Expected {name} to be empty, but {window.used} still count; pause it first"
-
-
-def _dimension_faults(one: DimensionConfig) -> Iterator[str]:
-    if not valid_name(one.name):
-        yield "Expected a printable dimension name"
-    if one.unit not in UNITS or one.kind not in KINDS:
-        yield f"Expected a unit of {UNITS} and a kind of {KINDS}, but got neither or one of them"
-    if (one.unit in HELD) != (one.kind == "concurrency"):
-        yield "Expected slots and runs, and nothing else, to be limited by concurrency"
-    if not 0 <= one.limit <= LIMIT_MAX:
-        yield f"Expected a limit from 0 to {LIMIT_MAX}, but got {one.limit}"
-    if (one.window_ms is None) != (one.kind == "concurrency"):
-        yield "Expected window_ms for a window, and none for concurrency"
-    if one.window_ms is not None and not 1 <= one.window_ms <= WINDOW_MS_MAX:
-        yield f"Expected window_ms from 1 to {WINDOW_MS_MAX}, but got {one.window_ms}"
-    if one.reset_ms is not None and (one.kind != "fixed" or not 0 <= one.reset_ms <= LIMIT_MAX):
-        yield f"Expected reset_ms from 0 to {LIMIT_MAX}, and only for a fixed window"
-    if not 0 <= one.reset_uncertainty_ms <= WINDOW_MS_MAX:
-        yield f"Expected reset_uncertainty_ms from 0 to {WINDOW_MS_MAX}"
-    if one.amount not in ("reserved", "actual") or one.instant not in ("arrival", "completion"):
-        yield "Expected amount reserved or actual, and instant arrival or completion"
 
 
 # -- folds --------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class Configured:
         for name, config in wanted.items():
             key = (scope, domain, name)
             if key in self.windows:
-                self.windows[key].config = config
+                self.windows[key].configure(config)
             else:
                 self.windows[key] = Window(self._rows, scope, domain, config)
         return [self.windows[scope, domain, name] for name in wanted]

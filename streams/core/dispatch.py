@@ -26,7 +26,7 @@ from .configured import Domain
 from .counters import Counter
 from .fairness import Lane, Policy
 from .operations import AttemptRow
-from .outcomes import Binds, Fits
+from .outcomes import Binds, Fits, Paced
 from .pools import NOBODY
 from .queues import Waiting
 from .state import State
@@ -47,21 +47,21 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     """
     if domain.row.blocked or domain.row.cooldown_ms is not None:
         return []
-    blocked: tuple[Counter, Waiting, Binds] | None = None
+    blocked: tuple[Counter, Waiting, Binds | Paced] | None = None
     for lane in domain.lanes.values():
         with closing(_candidates(state, domain, lane)) as candidates:
             for head, member, counter in candidates:
                 if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                     return [_expired(state, counter, head, "deadline")]
                 windows = domain.levels(counter.tenant)
-                fit = check(windows, cost_of(head))
+                fit = check(windows, cost_of(head), now_ms=state.window_now_ms)
                 if isinstance(fit, Fits):
                     return [_grant(state, domain, lane, counter, head, member)]
                 leaving = _must_leave(state, domain, counter, head)
                 if leaving is not None:
                     return [leaving]
                 blocked = blocked or (counter, head, fit)
-                if _exhausted(domain):
+                if _exhausted(domain, state.window_now_ms):
                     break
     return _deferral(state, domain, *blocked) if blocked else []
 
@@ -96,13 +96,15 @@ def _open(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
     return found
 
 
-def _exhausted(domain: Domain) -> bool:
-    """Whether a request or slot is missing: every call needs one, so no other head fits either.
+def _exhausted(domain: Domain, now_ms: Millis) -> bool:
+    """Whether no request or slot is to be had: every call needs one, so no other head fits either.
 
     Runs need neither.
     """
     return not domain.row.runs and any(
-        window.free < 1 and window.config.unit in ("requests", "slots") for window in domain.windows
+        (window.free < 1 or window.opens_ms > now_ms)
+        and window.config.unit in ("requests", "slots")
+        for window in domain.windows
     )
 
 
@@ -126,7 +128,7 @@ def _must_leave(
     furthest += domain.config.send_within_ms + domain.config.transit_ms + state.clocking.term_ms
     if head.deadline_ms > state.now_ms + 2 * furthest:
         return None
-    earliest = earliest_ms(windows, cost)
+    earliest = earliest_ms(windows, cost, now_ms=state.window_now_ms)
     if earliest is None or earliest + state.cell.stepped_ms < head.deadline_ms:
         return None
     return _expired(state, counter, head, "not_before")
@@ -196,13 +198,14 @@ def _life_of(state: State, member: MemberId) -> MemberEpoch:
 
 
 def _deferral(
-    state: State, domain: Domain, counter: Counter, head: Waiting, binds: Binds
+    state: State, domain: Domain, counter: Counter, head: Waiting, binds: Binds | Paced
 ) -> Sequence[Event]:
     """Record who could not go and why, at most once a domain in `deferral_sample_ms`."""
     last = domain.row.deferred_ms
     if last >= 0 and state.now_ms < last + state.bounds.deferral_sample_ms:
         return []
-    earliest = earliest_ms(domain.levels(counter.tenant), cost_of(head))
+    levels = domain.levels(counter.tenant)
+    earliest = earliest_ms(levels, cost_of(head), now_ms=state.window_now_ms)
     not_before = None if earliest is None else Millis(earliest + state.cell.stepped_ms)
     return [
         OperationDeferred(
@@ -250,7 +253,7 @@ def granted(state: State, event: GrantIssued) -> None:
         lift=event.lift,
         config_version=event.config_version,
         send_within_ms=event.send_within_ms,
-        charges=hold(windows, cost_of(row)),
+        charges=hold(windows, cost_of(row), now_ms=state.window_now_ms),
     )
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
@@ -260,8 +263,9 @@ def granted(state: State, event: GrantIssued) -> None:
 def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:
     """Whether no head of the tenant has a place and room in the tenant's own caps."""
     own = domain.tenant_windows.get(counter.tenant, [])
+    now_ms = state.window_now_ms
     heads = (head for head, _, _ in _open(state, domain, counter))
-    return not any(isinstance(check(own, cost_of(head)), Fits) for head in heads)
+    return not any(isinstance(check(own, cost_of(head), now_ms=now_ms), Fits) for head in heads)
 
 
 def deferred(state: State, event: OperationDeferred) -> None:

@@ -139,7 +139,8 @@ def _work_conserving(state: State) -> Iterator[str]:
         for lane in domain.lanes.values():
             for counter in lane.counters.values():
                 for place, queue in counter.queues.items():
-                    fit = check(domain.levels(counter.tenant), cost_of(queue.head()))
+                    levels, cost = domain.levels(counter.tenant), cost_of(queue.head())
+                    fit = check(levels, cost, now_ms=state.window_now_ms)
                     has_place = state.free_member(place) is not None
                     runs = state.config.runs(place, name)
                     if isinstance(fit, Fits) and has_place and runs:

@@ -74,6 +74,15 @@ class Binds(NamedTuple):
     dimension: DimensionName
 
 
+class Paced(NamedTuple):
+    """There is room, and a pace holds it back."""
+
+    until_ms: Millis
+    """From when the pace lets it through, in window time."""
+    level: str
+    dimension: DimensionName
+
+
 class NeverFits(NamedTuple):
     """A dimension whose whole limit is smaller than the need."""
 

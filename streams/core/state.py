@@ -72,7 +72,7 @@ class State:
                 window.age(self.clocking.term_ms)
             self.dirty = dict.fromkeys(sorted(self.config.domains))
         for window in self.config.windows.values():
-            if window.leave(Millis(cell.time_ms - cell.stepped_ms)):
+            if window.leave(self.window_now_ms):
                 self.touch(DomainId(window.domain))
         for domain in self.config.domains.values():
             if domain.row.cooldown_ms is not None and domain.row.cooldown_ms <= cell.time_ms:
@@ -93,6 +93,11 @@ class State:
         return self.cell.time_ms
 
     @property
+    def window_now_ms(self) -> Millis:
+        """Now, in the windows' own time: a step of entry time moves no exit and no pace."""
+        return Millis(self.cell.time_ms - self.cell.stepped_ms)
+
+    @property
     def lease_shift_ms(self) -> Millis:
         """By how much lease time is behind entry time: all time steps and all silences."""
         return Millis(self.cell.stepped_ms + self.cell.silent_ms)
@@ -106,7 +111,7 @@ class State:
     def clocking(self) -> Clocking:
         """What window exits depend on."""
         term_ms = takeover_term_ms(self.config.bounds.clock_bound_ms)
-        return Clocking(self.cell.stepped_ms, self.cell.epoch, term_ms)
+        return Clocking(self.window_now_ms, self.cell.stepped_ms, self.cell.epoch, term_ms)
 
     @property
     def bounds(self) -> CellConfig:
@@ -131,8 +136,8 @@ class State:
             if domain.row.cooldown_ms is not None:
                 due.append(domain.row.cooldown_ms)
             elif domain.row.count and not domain.row.blocked:
-                exits = [window.next_exit_ms for window in domain.all_windows()]
-                due += [Millis(e + self.cell.stepped_ms) for e in exits if e is not None]
+                freed = [window.due_ms for window in domain.all_windows()]
+                due += [Millis(f + self.cell.stepped_ms) for f in freed if f is not None]
         return min((instant for instant in due if instant is not None), default=None)
 
     # -- what a decision asks ------------------------------------------------------------------

@@ -93,7 +93,7 @@ def corrected(state: State, event: UsageCorrected) -> None:
                 latest_ms=state.now_ms,
                 send_within_ms=domain.config.send_within_ms,
             )
-            window.add(extra)
+            window.charge(extra, state.window_now_ms)
             window.set_exit(extra, Millis(exit_at - state.cell.stepped_ms))
     lane, counter = state.counted(row)
     delta = event.tokens_actual - event.tokens_before

@@ -8,6 +8,12 @@ therefore counts from the grant until its latest possible arrival has left the p
 for a sliding window; for a fixed window with a known reset it is the end of the last window into
 which the call can fall. Concurrency counts until the call is known to have ended.
 
+A window with a pace lets a burst through at once and the rest at its own rate, or a greedy tenant
+would use it up in pulses that nobody else gets into. What a call takes it takes of the pace too,
+at its grant; what is refunded or returned goes back to it, for the pace measures what the provider
+gets. It is tested before the call is added, so that a head larger than the burst passes, and then
+the window owes. None of this is a matter of overshoot: that the exits prevent alone.
+
 >>> from functools import partial
 >>> one = partial(DimensionConfig, name="one", unit="tokens", limit=1)
 >>> sliding = one(kind="sliding", window_ms=1_000)
@@ -23,8 +29,9 @@ from heapq import heappop, heappush
 import msgspec
 
 from schemas.inputs import DimensionConfig
-from schemas.units import Millis
+from schemas.units import Millis, Nanos
 
+from . import pace
 from .limits import BUCKET_MS_MIN, BUCKETS_PER_WINDOW, CLOCK_SPREAD_MS, RHO_PPM
 from .operations import Charge
 from .tables import Overlay, Table, pack
@@ -61,6 +68,8 @@ class WindowRow(msgspec.Struct, array_like=True, gc=False):
     """Everything that counts now: held, started, and not yet left."""
 
     used: int = 0
+    drained_ns: Nanos = Nanos(0)
+    """When what it took will have drained at its own rate (`pace`), in the window's own time."""
 
 
 class Window:
@@ -73,7 +82,6 @@ class Window:
         self.scope = scope
         self.level = scope.partition(":")[0]
         self.domain = domain
-        self.config = config
         self._rows = rows
         self._key = pack(scope, domain, config.name)
         self._row: WindowRow = rows.get(Table.WINDOW, self._key) or WindowRow()
@@ -81,6 +89,26 @@ class Window:
         """(aged, exit) -> amount; aged charges have had their takeover term."""
         self._exits: list[tuple[Millis, bool]] = []
         self._left_ms = Millis(0)
+        self._set(config)
+
+    def configure(self, config: DimensionConfig) -> None:
+        """Limit and pace are these from here on; another rate begins with an empty pace."""
+        before = self.config
+        if self._row.drained_ns and _rate(before) != _rate(config):
+            self._row.drained_ns = Nanos(0)
+            self._rows.put(Table.WINDOW, self._key, self._row)
+        self._set(config)
+
+    def _set(self, config: DimensionConfig) -> None:
+        self.config = config
+        self._burst_ns = pace.burst_ns(config)
+        self._pace()
+
+    def _pace(self) -> None:
+        self.opens_ms = Millis(0)
+        """From when its pace lets a call through, in the window's own time."""
+        if self._burst_ns is not None:
+            self.opens_ms = pace.opens_ms(self._row.drained_ns, self._burst_ns)
 
     @property
     def used(self) -> int:
@@ -105,6 +133,14 @@ class Window:
             heappop(exits)  # its charges have moved
         return exits[0][0] if exits else None
 
+    @property
+    def due_ms(self) -> Millis | None:
+        """The next instant at which time alone lets more through, in the window's own time."""
+        exit_at = self.next_exit_ms
+        if self.opens_ms <= self._left_ms:
+            return exit_at
+        return self.opens_ms if exit_at is None else min(exit_at, self.opens_ms)
+
     def fits_at(self, amount: int) -> Millis | None:
         """The earliest exit after which `amount` is free; None if no exit brings that by itself."""
         missing = amount - self.free
@@ -123,6 +159,15 @@ class Window:
         """Count an amount from now on, or less of it again; without an exit."""
         self._row.used += amount
         self._rows.put(Table.WINDOW, self._key, self._row)
+
+    def charge(self, amount: int, now_ms: Millis) -> None:
+        """Count an amount, or less of it again, and let the pace know; now is window time."""
+        if amount and self._burst_ns is not None:
+            self._row.drained_ns = pace.rate(self.config).drained_ns(
+                self._row.drained_ns, amount, now_ms=now_ms
+            )
+            self._pace()
+        self.add(amount)
 
     def set_exit(self, amount: int, exit_at: Millis, *, aged: bool = False) -> None:
         """Let an amount that counts already leave at `exit_at`."""
@@ -146,20 +191,22 @@ class Window:
         self.set_exit(-charge.amount, key[1], aged=key[0])
         return True
 
-    def correct(self, charge: Charge, change: int, *, epoch: int, term_ms: Millis) -> None:
+    def correct(
+        self, charge: Charge, change: int, *, now_ms: Millis, epoch: int, term_ms: Millis
+    ) -> None:
         """Count more or less for a charge that has an exit, unless it has left already."""
         assert charge.exit_ms is not None, "Expected a charge with an exit"
         key = _bucket(charge, charge.exit_ms, epoch, term_ms)
         if not self._has_left(charge, key):
             self.set_exit(change, key[1], aged=key[0])
-            self.add(change)
+            self.charge(change, now_ms)
 
     def leave(self, now_ms: Millis) -> bool:
         """Drop what has left by `now_ms`.
 
-        Returns: whether anything became free.
+        Returns: whether anything became free, or the pace lets a call through since.
         """
-        freed = False
+        freed = self._left_ms < self.opens_ms <= now_ms
         self._left_ms = now_ms
         while self._exits and self._exits[0][0] <= now_ms:
             exit_at, aged = heappop(self._exits)
@@ -198,6 +245,10 @@ class Window:
         else:
             del self._buckets[key]
             self._rows.delete(Table.BUCKET, row_key)
+
+
+def _rate(dimension: DimensionConfig) -> tuple[int, Millis | None]:
+    return dimension.limit, dimension.window_ms
 
 
 def _bucket(charge: Charge, exit_at: Millis, epoch: int, term_ms: Millis) -> tuple[bool, Millis]:

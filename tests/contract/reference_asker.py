@@ -15,8 +15,8 @@ from tests.support import core as c
 def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigProposed:
     return c.domain(
         c.dimension("slots", slots),
-        c.dimension("requests", requests, window_ms=2_000),
-        c.dimension("tokens", 1_200, window_ms=3_000, amount="actual"),
+        c.dimension("requests", requests, window_ms=2_000, pace_percent=30),
+        c.dimension("tokens", 1_200, window_ms=3_000, amount="actual", pace_percent=60),
         c.dimension("tokens-end", 2_500, window_ms=1_000, instant="completion"),
         c.dimension(
             "tokens-day", 9_000, window_ms=9_000, kind="fixed", reset_ms=500, reset_uncertainty_ms=7
@@ -37,7 +37,8 @@ def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigPropos
 
 
 def setup(policy: str) -> list[i.Input]:
-    own = i.TenantBudget(domain="d", dimensions=(c.dimension("requests", 3, window_ms=1_000),))
+    requests = c.dimension("requests", 3, window_ms=1_000, pace_percent=50)
+    own = i.TenantBudget(domain="d", dimensions=(requests,))
     return [
         s.bounds(
             guard_horizon_ms=4_000,

@@ -105,7 +105,7 @@ class Base:
 
     def give_back(self, operation: OperationId, attempt: Attempt, kind: type, *why: str) -> None:
         self.say(kind, operation, *why)
-        self.ledger.drop(attempt.charges)
+        self.ledger.give_back(attempt, self.now_ms)
         work = self.work.get(operation)
         newest = work is not None and self.is_newest(work, attempt)
         if newest and work is not None and work.ended_epoch == attempt.epoch:

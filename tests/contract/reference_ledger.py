@@ -8,6 +8,8 @@ from schemas.inputs import DimensionConfig
 from tests.contract.reference_work import Attempt, Charge, Work
 
 SPREAD_MS = 21
+NANOS = 1_000_000
+"""In a millisecond."""
 
 
 Level = tuple[str, str, DimensionConfig]
@@ -19,6 +21,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self.charges: list[Charge] = []
+        self.drained: dict[tuple[str, str, str], int] = {}
+        """By place: when all that a paced dimension took has drained, in nanoseconds."""
         self.bounds = i.CellConfig(tenant_defaults=i.TenantConfig())
         self.domains: dict[str, i.DomainConfig] = {}
         self.tenants: dict[str, i.TenantConfig] = {}
@@ -27,6 +31,13 @@ class Ledger:
         """Domains that grant nothing until then; None: until they are configured again."""
 
     def configure(self, asked: Any) -> None:
+        before = {place: self.rate(*place) for place in self.drained}
+        self.replace(asked)
+        for place, rate in before.items():
+            if self.rate(*place) != rate:
+                del self.drained[place]
+
+    def replace(self, asked: Any) -> None:
         match asked.scope:
             case "cell":
                 self.bounds = asked.cell
@@ -52,6 +63,20 @@ class Ledger:
             *((f"tenant:{tenant}", domain, one) for budget in own for one in budget.dimensions),
         ]
 
+    def current(self, scope: str, domain: str, name: str) -> DimensionConfig | None:
+        """The dimension as it is configured now."""
+        tenant = scope.removeprefix("tenant:")
+        here = [
+            one
+            for level, _, one in self.levels(domain, tenant)
+            if (level, one.name) == (scope, name)
+        ]
+        return here[0] if here else None
+
+    def rate(self, *place: str) -> tuple[int, int] | None:
+        one = self.current(*place)
+        return None if one is None else (one.limit, one.window_ms or 0)
+
     def never_fits(self, work: Work) -> bool:
         """Alone above a limit; a limit of zero is a pause."""
         levels = self.levels(work.asked.domain, work.asked.tenant)
@@ -62,6 +87,7 @@ class Ledger:
 
     def take_over(self, step_ms: int) -> None:
         """A step of time moves every exit; the takeover term is added to each once."""
+        self.drained = {place: at + step_ms * NANOS for place, at in self.drained.items()}
         for charge in self.charges:
             if charge.exit_ms is not None:
                 charge.exit_ms += step_ms + (0 if charge.aged else self.term_ms)
@@ -78,15 +104,17 @@ class Ledger:
     def fits(self, levels: Iterable[Level], tokens: int | None, *, at_ms: int = 0) -> bool:
         """Whether a call fits everywhere, once all has left that leaves until `at_ms`."""
         return all(
-            amount(level[2], tokens)
+            wanted == 0
+            or wanted
             + sum(c.amount for c in self.counting(level) if c.exit_ms is None or c.exit_ms > at_ms)
             <= level[2].limit
             for level in levels
+            for wanted in [amount(level[2], tokens)]
         )
 
     def earliest_ms(self, levels: list[Level], tokens: int | None) -> int | None:
         """The first instant at which exits alone make it fit, or None."""
-        exits = sorted({charge.exit_ms or 0 for charge in self.charges})
+        exits = sorted({0, *(charge.exit_ms or 0 for charge in self.charges)})
         return next((at for at in exits if self.fits(levels, tokens, at_ms=at)), None)
 
     def verdict(self, work: Work, now_ms: int) -> str:
@@ -94,16 +122,48 @@ class Ledger:
         levels = self.levels(work.asked.domain, work.asked.tenant)
         if work.deadline_ms <= now_ms:
             return "deadline"
-        if self.fits(levels, work.tokens):
+        paced_ms = self.paced_ms(levels, work.tokens)
+        if self.fits(levels, work.tokens) and paced_ms <= now_ms:
             return "fits"
         earliest_ms = self.earliest_ms(levels, work.tokens)
-        too_late = earliest_ms is not None and earliest_ms >= work.deadline_ms
-        return "not_before" if too_late else "stays"
+        if earliest_ms is None or max(earliest_ms, paced_ms) < work.deadline_ms:
+            return "stays"
+        return "not_before"
+
+    def paced_ms(self, levels: list[Level], tokens: int | None) -> int:
+        """From when every pace lets a call through: less than its burst is then left to drain."""
+        opens = [0]
+        for scope, domain, one in levels:
+            if amount(one, tokens) and (burst_ns := burst(one)) is not None:
+                drained_ns = self.drained.get((scope, domain, one.name), 0)
+                opens.append((drained_ns - burst_ns) // NANOS + 1)
+        return max(opens)
+
+    def pace(self, charge: Charge, change: int, now_ms: int) -> None:
+        """It has taken so much more, or less; all drains within one window from now at most."""
+        place = charge.scope, charge.domain, charge.dimension.name
+        one = self.current(*place)
+        if not change or one is None or one.window_ms is None or burst(one) is None:
+            return
+        window_ns, now_ns = one.window_ms * NANOS, now_ms * NANOS
+        takes_ns = ceil(abs(change) * window_ns, one.limit)
+        drained_ns = max(self.drained.get(place, 0), now_ns)
+        drained_ns += takes_ns if change > 0 else -takes_ns
+        self.drained[place] = sorted((now_ns, drained_ns, now_ns + window_ns))[1]
 
     def hold(self, attempt: Attempt) -> None:
         levels = self.levels(attempt.asked.domain, attempt.asked.tenant)
         attempt.charges = [Charge(*level, amount(level[2], attempt.tokens)) for level in levels]
         self.charges += attempt.charges
+        for charge in attempt.charges:
+            self.pace(charge, charge.amount, attempt.granted_ms)
+
+    def give_back(self, attempt: Attempt, now_ms: int) -> None:
+        """Unused; the pace gets back what has not left."""
+        for charge in attempt.charges:
+            if charge in self.charges:
+                self.pace(charge, -charge.amount, now_ms)
+        self.drop(attempt.charges)
 
     def arrive(self, attempt: Attempt) -> None:
         """The call arrives at `latest_ms` at last; what has left stays away."""
@@ -117,7 +177,9 @@ class Ledger:
         """The call has ended; what it cost."""
         self.drop(charge for charge in attempt.charges if charge.dimension.kind == "concurrency")
         for charge in attempt.charges:
-            charge.amount = settled(charge.dimension, charge.amount, actual)
+            before, charge.amount = charge.amount, settled(charge.dimension, charge.amount, actual)
+            if charge in self.charges:
+                self.pace(charge, charge.amount - before, now_ms)
             if charge.exit_ms is None and charge.dimension.window_ms:
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
         dimensions = self.domains[attempt.asked.domain].dimensions
@@ -133,6 +195,7 @@ class Ledger:
                 charge = Charge(*level, extra)
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
                 self.charges.append(charge)
+                self.pace(charge, extra, now_ms)
 
     def leaves_ms(self, charge: Charge, latest_ms: int) -> int:
         send_within_ms = self.domains[charge.domain].send_within_ms
@@ -154,6 +217,14 @@ def settled(dimension: DimensionConfig, reserved: int, actual: int | None) -> in
     if dimension.unit != "tokens" or actual is None:
         return reserved
     return actual if dimension.amount == "actual" else max(reserved, actual)
+
+
+def burst(dimension: DimensionConfig) -> int | None:
+    """What a pace lets through at once, as the nanoseconds in which it drains."""
+    percent = dimension.pace_percent
+    if percent is None or percent == 100 or not dimension.window_ms or not dimension.limit:
+        return None
+    return dimension.window_ms * NANOS * percent // 100
 
 
 def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -> int:

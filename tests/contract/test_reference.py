@@ -21,12 +21,14 @@ from streams.core import (
     checkpoints,
     dispatch,
     leases,
+    pace,
     retries,
     settlement,
     usage,
 )
 from streams.core.outcomes import Fits
 from streams.core.state import State
+from streams.core.windows import Window
 from tests.contract.reference import Reference
 from tests.contract.reference_asker import Asker, setup
 from tests.support import cells as s
@@ -181,11 +183,20 @@ def early(dimension: i.DimensionConfig, **about: Any) -> int:
     return budgets_exit_ms(dimension, **about) - 300
 
 
+def charged_for_good(window: Window, amount: int, now_ms: Any) -> None:
+    if amount < 0:
+        window.add(amount)
+    else:
+        window_charge(window, amount, now_ms)
+
+
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
-ends_ms = leases.ends_ms
+ends_ms, window_charge = leases.ends_ms, Window.charge
 
 FAULTS = {
-    "nothing is ever full": (dispatch, "check", lambda *_: Fits(), "says ('GrantIssued'"),
+    "nothing is ever full": (dispatch, "check", lambda *_, **__: Fits(), "says ('GrantIssued'"),
+    "no pace": (pace, "opens_ms", lambda *_: 0, "says ('GrantIssued'"),
+    "what is refunded owes the pace": (Window, "charge", charged_for_good, "GrantIssued"),
     "youngest first": (dispatch, "_HEAD", lambda found: -found[0].sequence, "GrantIssued"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),
     "exits too early": (budgets, "exit_ms", early, ", not"),

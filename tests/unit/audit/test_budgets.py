@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.budget import REQUESTS, TOKENS, domain_of
 from tests.support.history import History
@@ -122,6 +123,35 @@ def a_fixed_window_forgets_a_call_at_its_edge(history: History) -> int:
     return history.grant(history.submit("b"))
 
 
+def paced(limit: int = 10, percent: int = 1) -> Any:
+    return i.DimensionConfig(
+        name="r",
+        unit="requests",
+        kind="sliding",
+        limit=limit,
+        window_ms=1_000,
+        pace_percent=percent,
+    )
+
+
+@plants.breaks("budgets")
+def a_grant_before_the_pace_allows_it(history: History) -> int:
+    history.configure("domain", "d", domain=domain_of(paced()))
+    history.run(history.submit("a"))
+    return history.grant(history.submit("b"))
+
+
+@plants.breaks("budgets")
+def an_overdraft_that_owes_the_pace_nothing(history: History) -> int:
+    tokens = replace(paced(limit=1_000), unit="tokens")
+    history.configure("domain", "d", domain=domain_of(tokens))
+    operation = started(history)
+    history.result(operation, tokens_actual=500, overdraft_tokens=470)
+    operation = history.submit("b")
+    history.wait(100)
+    return history.grant(operation)
+
+
 @plants.breaks("budgets")
 def a_paused_domain_grants(history: History) -> int:
     paused = i.DimensionConfig(name="slots", unit="slots", kind="concurrency", limit=0)
@@ -165,3 +195,29 @@ def test_a_step_of_time_moves_every_exit(early_ms: int) -> None:
     history.now_ms = exit_ms - early_ms - 1
     history.grant(operation)
     assert history.audit().found == early_ms
+
+
+@pytest.mark.parametrize("early_ms", [0, 1])
+def test_a_pace_opens_when_less_than_its_burst_is_left_and_not_later(early_ms: int) -> None:
+    history = History()
+    history.configure("domain", "d", domain=domain_of(paced(percent=5)))
+    history.grant(history.submit("a"))
+    opens_ms = history.now_ms + 100 - 50 + 1
+    operation = history.submit("b")
+    history.now_ms = opens_ms - early_ms - 1
+    history.grant(operation)
+    assert history.audit().found == early_ms
+
+
+def test_another_limit_begins_with_an_empty_pace_and_a_step_of_time_moves_it() -> None:
+    history = History()
+    history.configure("domain", "d", domain=domain_of(paced()))
+    history.grant(history.submit("a"))
+    history.configure("domain", "d", domain=domain_of(paced(limit=9)))
+    history.grant(history.submit("b"))
+    assert history.audit().clean
+    history.wait(10_000)
+    history.append([], [], time_step_ms=10_000)
+    history.join("n")
+    history.grant(history.submit("c"), member="n")
+    assert history.audit().found == 1

@@ -124,7 +124,7 @@ def test_a_charge_that_has_left_cannot_be_taken_out_or_corrected():
     one.leave(1_000)
     charge = Charge("domain", "tokens", 30, 1_000, 1)
     assert not one.unset_exit(charge, epoch=1, term_ms=TERM_MS)
-    one.correct(charge, 500, epoch=1, term_ms=TERM_MS)
+    one.correct(charge, 500, now_ms=1_000, epoch=1, term_ms=TERM_MS)
     assert (one.used, one.leaving) == (0, 0)
 
 
@@ -133,7 +133,9 @@ def test_an_overdraft_over_a_reservation_of_nothing_counts_until_the_exit(now_ms
     one = window()
     one.set_exit(0, 1_000)
     one.leave(now_ms)
-    one.correct(Charge("domain", "tokens", 0, 1_000, 1), 40, epoch=1, term_ms=TERM_MS)
+    one.correct(
+        Charge("domain", "tokens", 0, 1_000, 1), 40, now_ms=now_ms, epoch=1, term_ms=TERM_MS
+    )
     assert (one.used, one.leaving) == (used, used)
     one.leave(1_000)
     assert (one.used, one.leaving) == (0, 0)
@@ -148,7 +150,7 @@ def test_a_takeover_moves_each_exit_once_by_its_term():
     charge = Charge("domain", "tokens", 30, 1_000, authority_epoch=1)
     one.leave(1_000 + TERM_MS - 1)
     assert one.used == 30
-    one.correct(charge, -10, epoch=3, term_ms=TERM_MS)
+    one.correct(charge, -10, now_ms=1_000, epoch=3, term_ms=TERM_MS)
     assert (one.used, one.leaving) == (20, 20)
     one.leave(1_000 + TERM_MS)
     assert one.used == 0
@@ -189,7 +191,7 @@ def test_the_earliest_fit_is_the_exit_after_which_the_amount_is_free(amount, at_
         if exit_at is not None:
             one.set_exit(held, exit_at)
     expected = 0 if amount <= one.free else at_ms
-    assert earliest_ms([one], Cost(1, amount, 1)) == expected
+    assert earliest_ms([one], Cost(1, amount, 1), now_ms=0) == expected
 
 
 def test_a_window_remembers_itself_and_its_buckets_in_rows():

@@ -1,0 +1,56 @@
+"""What is wrong with a dimension that somebody proposes: a sentence for each contradiction."""
+
+from collections.abc import Iterator
+
+from schemas.inputs import DimensionConfig
+
+from .limits import LIMIT_MAX, WINDOW_MS_MAX
+from .pace import HUNDRED
+from .shape import valid_name
+
+UNITS = ("requests", "tokens", "slots", "runs")
+HELD = ("slots", "runs")
+"""Units that count until the attempt ends."""
+KINDS = ("sliding", "fixed", "concurrency")
+
+
+def contradictions(one: DimensionConfig) -> Iterator[str]:
+    """Each thing that is wrong; the first is told."""
+    if not valid_name(one.name):
+        yield "Expected a printable dimension name"
+    if one.unit not in UNITS:
+        yield f"Expected a unit of {UNITS} for {one.name}, but got {one.unit!r:.40}"
+    if one.kind not in KINDS:
+        yield f"Expected a kind of {KINDS} for {one.name}, but got {one.kind!r:.40}"
+    if (one.unit in HELD) != (one.kind == "concurrency"):
+        yield f"Expected {HELD}, and nothing else, to be limited by concurrency"
+    if not 0 <= one.limit <= LIMIT_MAX:
+        yield f"Expected a limit from 0 to {LIMIT_MAX} for {one.name}, but got {one.limit}"
+    yield from _window(one)
+    yield from _pace(one)
+    if one.amount not in ("reserved", "actual"):
+        yield f"Expected amount reserved or actual for {one.name}, but got {one.amount!r:.40}"
+    if one.instant not in ("arrival", "completion"):
+        yield f"Expected instant arrival or completion for {one.name}, but got {one.instant!r:.40}"
+
+
+def _window(one: DimensionConfig) -> Iterator[str]:
+    if (one.window_ms is None) != (one.kind == "concurrency"):
+        yield f"Expected window_ms for a window, and none for concurrency, in {one.name}"
+    if one.window_ms is not None and not 1 <= one.window_ms <= WINDOW_MS_MAX:
+        yield f"Expected window_ms from 1 to {WINDOW_MS_MAX} in {one.name}, got {one.window_ms}"
+    if one.reset_ms is not None and one.kind != "fixed":
+        yield f"Expected no reset_ms in {one.name}: only a fixed window is reset"
+    if one.reset_ms is not None and not 0 <= one.reset_ms <= LIMIT_MAX:
+        yield f"Expected reset_ms from 0 to {LIMIT_MAX} in {one.name}, but got {one.reset_ms}"
+    if not 0 <= one.reset_uncertainty_ms <= WINDOW_MS_MAX:
+        yield f"Expected reset_uncertainty_ms from 0 to {WINDOW_MS_MAX} in {one.name}"
+
+
+def _pace(one: DimensionConfig) -> Iterator[str]:
+    if one.pace_percent is None:
+        return
+    if not 1 <= one.pace_percent <= HUNDRED:
+        yield f"Expected pace_percent from 1 to 100 in {one.name}, but got {one.pace_percent}"
+    if one.kind == "concurrency":
+        yield f"Expected no pace_percent in {one.name}: slots and runs have no speed"
