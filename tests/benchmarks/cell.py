@@ -43,11 +43,6 @@ WINDOW_MS = Millis(6_000)
 LEASE_MS, MEMBER_TTL_MS = Millis(60_000), Millis(3_000)
 
 _HOMES = {kind: topic for topic in INPUT_TOPICS for kind in TOPICS[topic].holds}
-_LIMITS = (
-    ("requests", "sliding", PLENTY, WINDOW_MS),
-    ("tokens", "sliding", PLENTY, WINDOW_MS),
-    ("slots", "concurrency", PLENTY, None),
-)
 
 
 class Inputs:
@@ -106,10 +101,13 @@ def configure(
     *,
     lease_ms: Millis = LEASE_MS,
     member_ttl_ms: Millis = MEMBER_TTL_MS,
+    slots: int = PLENTY,
+    **pool: Any,
 ) -> None:
-    """Propose piece by piece, each when the one before holds."""
+    """Propose piece by piece, each when the one before holds; `pool` has further settings of it."""
     inputs, heard = Inputs(bootstrap, prefix), outputs(bootstrap, prefix, Topic.CAPACITY)
-    for proposal in _proposals(lease_ms, member_ttl_ms):
+    workers = PoolConfig(domains=(DOMAIN,), lease_ms=lease_ms, **pool)
+    for proposal in _proposals(member_ttl_ms, slots, workers):
         inputs.send(proposal)
         ends_at = time.monotonic() + raw.WAIT_S
         while not _holds(proposal, words(heard, 0.1)):
@@ -149,13 +147,17 @@ def operation_of(asked: OperationSubmitted) -> OperationId:
     )
 
 
-def _proposals(lease_ms: Millis, member_ttl_ms: Millis) -> Iterator[ConfigProposed]:
+def _proposals(member_ttl_ms: Millis, slots: int, workers: PoolConfig) -> Iterator[ConfigProposed]:
     tenant = TenantConfig(waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX)
     dimensions = tuple(
         DimensionConfig(
             name=DimensionName(name), unit=name, kind=kind, limit=limit, window_ms=window_ms
         )
-        for name, kind, limit, window_ms in _LIMITS
+        for name, kind, limit, window_ms in (
+            ("requests", "sliding", PLENTY, WINDOW_MS),
+            ("tokens", "sliding", PLENTY, WINDOW_MS),
+            ("slots", "concurrency", slots, None),
+        )
     )
     by: dict[str, Any] = {"author": "bench", "reason": "nothing but Evenhand may bind"}
     cell = CellConfig(
@@ -169,5 +171,4 @@ def _proposals(lease_ms: Millis, member_ttl_ms: Millis) -> Iterator[ConfigPropos
         dimensions=dimensions, waiting_count_max=WAITING_MAX, waiting_bytes_max=WAITING_BYTES_MAX
     )
     yield ConfigProposed(scope="domain", name=DOMAIN, domain=domain, **by)
-    pool = PoolConfig(domains=(DOMAIN,), lease_ms=lease_ms)
-    yield ConfigProposed(scope="pool", name=POOL, pool=pool, **by)
+    yield ConfigProposed(scope="pool", name=POOL, pool=workers, **by)

@@ -1,0 +1,153 @@
+"""How much of the slots is used while work always waits, against what the gap between calls allows.
+
+The gap of a run is the median time from the end of a call to the next beginning in that slot, as
+the worker has it. All idle time beyond ten gaps is stranded: a slot was free and nothing came.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from schemas import events as e
+from schemas.codec import decode
+from schemas.entry import Entry
+from schemas.inputs import PoolConfig
+from schemas.topics import Topic, full_name
+from tests.benchmarks.cell import CELL, Arrived, Inputs, configure, submission
+from tests.benchmarks.result import Result, not_run
+from tests.benchmarks.stage import Stage
+from tests.support.kafka import read_all
+
+SERVICES_MS = (10, 20, 50, 100, 1_000)
+SLOTS = (8, 64)
+STRANDED_GAPS = 10
+LEAD_S = 0.5
+"""Until every slot is busy and the paths are warm."""
+CALLS_MIN = 8
+"""Of each slot in a run."""
+_STANDING = "standing"
+
+
+class Calls(NamedTuple):
+    """What the worker noted of one run, all in seconds."""
+
+    slots: int
+    first_s: float
+    until_s: float
+    spans: Sequence[tuple[float, float]]
+    """Beginnings and ends, in order of the beginnings."""
+
+
+def run(stage: Stage) -> Iterator[Result]:
+    """`slot-gap-K-S`: part of K slots used by calls of S ms, with and without standing starts."""
+    services = (100,) if stage.quick else SERVICES_MS
+    for slots in SLOTS[:1] if stage.quick else SLOTS:
+        yield from _rows(stage.beside(str(slots)), slots, services)
+    if _STANDING not in PoolConfig.__struct_fields__:
+        yield not_run("slot-gap-standing", "standing starts")
+        return
+    for slots in SLOTS[:1] if stage.quick else SLOTS:
+        name = f"{slots}-{_STANDING}"
+        yield from _rows(stage.beside(name), slots, services, **{_STANDING: True})
+
+
+def _rows(stage: Stage, slots: int, services: Sequence[int], **pool: bool) -> Iterator[Result]:
+    """One cell and one worker; the services one after the other."""
+    stage.found_cell()
+    stage.scheduler("owner")
+    configure(stage.bootstrap, stage.prefix, slots=slots, **pool)
+    notes = stage.work / "spans.json"
+    worker = stage.start("worker", "-m", "tests.benchmarks.gap_worker", str(slots), str(notes))
+    inputs = Inputs(stage.bootstrap, stage.prefix, linger_ms=1)
+    settled = Arrived(stage.bootstrap, stage.prefix, Topic.SETTLEMENTS)
+    seconds = 2.0 if stage.quick else 6.0
+    spans_s = {
+        service_ms: _keep_busy(
+            inputs, settled, slots, service_ms, max(seconds, CALLS_MIN * service_ms / 1_000)
+        )
+        for service_ms in services
+    }
+    worker.terminate()
+    lost = _lost_s(stage)
+    noted = json.loads(notes.read_text())
+    for service_ms, (first_s, until_s) in spans_s.items():
+        spans = sorted((b / 1e9, d / 1e9) for tag, b, d in noted if tag == str(service_ms))
+        calls = Calls(slots, first_s, until_s, spans)
+        yield _row(f"slot-gap-{slots}-{service_ms}ms{'-standing' if pool else ''}", calls, lost)
+    stage.stop()
+
+
+def _keep_busy(
+    inputs: Inputs, settled: Arrived, slots: int, service_ms: int, seconds: float
+) -> tuple[float, float]:
+    """Work always waits over this span of the monotonic clock; then what waits is worked off."""
+    ahead = 2 * slots + 100 * slots // service_ms
+    first, sent = settled.count, 0
+    begun_s = time.monotonic()
+    while (now_s := time.monotonic()) < begun_s + LEAD_S + seconds:
+        for number in range(sent, settled.count - first + slots + ahead):
+            asked = submission(number, f"{service_ms}-")
+            inputs.send(replace(asked, payload_ref=str(service_ms)))
+            sent = number + 1
+        inputs.producer.poll(0)
+        settled.look(0.002)
+    while settled.count - first < sent:
+        settled.look(0.05)
+    return begun_s + LEAD_S, now_s
+
+
+def _row(name: str, calls: Calls, lost: dict[str, float]) -> Result:
+    clipped = [
+        (max(begun, calls.first_s), min(ended, calls.until_s))
+        for begun, ended in calls.spans
+        if ended > calls.first_s and begun < calls.until_s
+    ]
+    whole_s = calls.slots * (calls.until_s - calls.first_s)
+    use = sum(ended - begun for begun, ended in clipped) / whole_s
+    # A slot takes its next call in the order in which slots become free.
+    begun = [begun for begun, _ in calls.spans][calls.slots :]
+    ended = sorted(ended for _, ended in calls.spans)
+    gaps = [
+        later - earlier
+        for earlier, later in zip(ended, begun, strict=False)
+        if calls.first_s < earlier and later < calls.until_s
+    ]
+    cuts = statistics.quantiles(gaps, n=100, method="inclusive")
+    gap_s, service_s = cuts[49], statistics.fmean(d - b for b, d in calls.spans)
+    stranded = sum(max(0.0, gap - STRANDED_GAPS * gap_s) for gap in gaps) / whole_s
+    parts = {
+        "gap": f"{cuts[49] * 1e3:.2f} ms, p99 {cuts[98] * 1e3:.2f}",
+        "lost by the gap": f"{1 - use - stranded:.2%}",
+        "stranded": f"{stranded:.2%}",
+        **{what: f"{seconds / whole_s:.2%}" for what, seconds in lost.items()},
+    }
+    ceiling = service_s / (service_s + gap_s)
+    return Result(name=name, value=use, unit="used", floor=ceiling, parts=parts)
+
+
+def _lost_s(stage: Stage) -> dict[str, float]:
+    """Seconds of slots held by grants that expired, and by calls of unknown outcome."""
+    granted_ms: dict[bytes, int] = {}
+    unknown_ms: dict[bytes, int] = {}
+    lost = {"expired": 0.0, "unknown": 0.0}
+    journal = full_name(stage.prefix, CELL, Topic.JOURNAL)
+    for got in read_all(stage.bootstrap, journal):
+        entry: Entry = decode(got.value or b"")
+        for event in (decode(one.body) for one in entry.events):
+            match event:
+                case e.GrantIssued():
+                    granted_ms[event.operation] = entry.time_ms
+                case e.GrantExpired():
+                    lost["expired"] += (entry.time_ms - granted_ms[event.operation]) / 1_000
+                case e.OutcomeMarkedUnknown():
+                    unknown_ms[event.operation] = entry.time_ms
+                case e.ReservationSettled() | e.ReservationForfeited():
+                    since_ms = unknown_ms.pop(event.operation, entry.time_ms)
+                    lost["unknown"] += (entry.time_ms - since_ms) / 1_000
+                case _:
+                    pass
+    return lost

@@ -1,0 +1,129 @@
+"""Other limiters on the same requests: what each lets through against the limit of the provider.
+
+Each gets an environment of its own below `out/`, and none is a dependency of the project.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from evenhand.dev.play import TENANTS, arrivals
+from tests.benchmarks.play import SEED, Call, Play, Way, tenants
+from tests.benchmarks.record import MILLI, Record, Seen
+from tests.benchmarks.result import REPOSITORY, Result, not_run
+from tests.support import core as c
+
+FOLDER = Path(__file__).parent / "rivals"
+ENVIRONMENTS = REPOSITORY / "out" / "rivals"
+FIRST_MINUTE, MINUTES = 10, 10
+TOKENS_MAX, REQUESTS_MAX = 500_000, 400
+"""A minute; about half of what is asked for."""
+ON_THE_WAY_US = 300 * MILLI
+"""Each call arrives at the provider so much later at most."""
+INSTALL_S, PLAY_S = 600, 900
+DIMENSIONS = (c.dimension("requests", REQUESTS_MAX), c.dimension("tokens", TOKENS_MAX))
+
+
+class Rival(NamedTuple):
+    """Its name here, its script, and what it needs."""
+
+    name: str
+    script: str
+    packages: Sequence[str]
+
+
+RIVALS = (
+    Rival("litellm", "litellm_router.py", ("litellm==1.80.0", "time-machine==2.19.0")),
+    Rival("limits", "limits_moving_window.py", ("limits==5.6.0", "time-machine==2.19.0")),
+    Rival("aiolimiter", "aiolimiter_bucket.py", ("aiolimiter==1.2.1",)),
+)
+
+
+def run(*, quick: bool) -> Iterator[Result]:
+    """`limiter-<name>`: the most tokens in any window of a minute, as a part of the limit.
+
+    By the provider's record, each call up to 0.3 s later than it was let through.
+    """
+    if quick:
+        yield not_run("limiters", "they need environments of their own; run without QUICK")
+        return
+    asked = arrivals(first_minute=FIRST_MINUTE, minutes=MINUTES, speed_up=1)
+    yield _row("evenhand", _evenhand(asked))
+    trace = ENVIRONMENTS / "trace.json"
+    trace.parent.mkdir(parents=True, exist_ok=True)
+    trace.write_text(
+        json.dumps(
+            {
+                "requests": [
+                    [int(one.at_ms), one.prompt.prompt_tokens + one.prompt.generated_tokens]
+                    for one in asked
+                ],
+                "requests_max": REQUESTS_MAX,
+                "tokens_max": TOKENS_MAX,
+                "span_ms": MINUTES * 60_000,
+            }
+        )
+    )
+    for rival in RIVALS:
+        try:
+            admitted = _admitted(rival, trace)
+        except (OSError, subprocess.SubprocessError) as error:
+            yield not_run(f"limiter-{rival.name}", _reason(error))
+        else:
+            yield _row(rival.name, _arrived(admitted))
+
+
+def _row(name: str, record: Record) -> Result:
+    requests, tokens = (record.peak(one) / one.limit for one in DIMENSIONS)
+    used = sum(call.used for call in record.calls) / (TOKENS_MAX * MINUTES)
+    parts = {"requests": f"{requests:.3f}", "of the tokens of all minutes": f"{used:.1%}"}
+    return Result(name=f"limiter-{name}", value=tokens, unit="of limit", floor=1, parts=parts)
+
+
+def _evenhand(asked: Sequence) -> Record:
+    play = Play(
+        DIMENSIONS,
+        tenants(**dict.fromkeys(TENANTS, 1)),
+        way=Way(ask_us=2 * MILLI, transit_us=ON_THE_WAY_US),
+        domain={"report_send": True, "transit_ms": ON_THE_WAY_US // MILLI},
+    )
+    for one in asked:
+        tokens = one.prompt.prompt_tokens + one.prompt.generated_tokens
+        play.submit_at(int(one.at_ms * MILLI), Call(one.tenant, tokens, one.prompt.service_ms(1)))
+    play.run(MINUTES * 60_000 * MILLI)
+    return play.record
+
+
+def _arrived(admitted: Sequence[tuple[int, int]]) -> Record:
+    chance, record = Random(SEED), Record()
+    for at_ms, tokens in admitted:
+        delay_us = chance.choice((0, ON_THE_WAY_US, chance.randint(0, ON_THE_WAY_US)))
+        at_us = at_ms * MILLI + delay_us
+        record.calls.append(Seen(at_us, at_us, "all", tokens, tokens))
+    return record
+
+
+def _admitted(rival: Rival, trace: Path) -> list[tuple[int, int]]:
+    environment = ENVIRONMENTS / rival.name
+    python, answer = environment / "bin" / "python", environment / "admitted.json"
+    ready = environment / ("-".join(rival.packages).replace("==", "-") + ".ready")
+    if not ready.exists():
+        _call(INSTALL_S, sys.executable, "-m", "venv", "--clear", str(environment))
+        _call(INSTALL_S, str(python), "-m", "pip", "install", "--quiet", *rival.packages)
+        ready.touch()
+    _call(PLAY_S, str(python), str(FOLDER / rival.script), str(trace), str(answer))
+    return [(at_ms, tokens) for at_ms, tokens in json.loads(answer.read_text())]
+
+
+def _call(within_s: float, *command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=within_s)
+
+
+def _reason(error: Exception) -> str:
+    """The last line that it said."""
+    said = getattr(error, "stderr", None) or str(error)
+    return str(said).strip().splitlines()[-1][:160]

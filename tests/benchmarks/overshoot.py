@@ -1,0 +1,102 @@
+"""Whether any window ever held too much by the provider's exact record, at the worst that may be.
+
+Calls are sent as late as they may and arrive as late as they may, or at once; entry time runs fast
+by what the rules allow for; owners change, and each has another estimate of the time; a tenth of
+what workers say comes twice. Windows of the provider are aligned in every possible way.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from schemas.inputs import DimensionConfig
+from streams.core.limits import CLOCK_SPREAD_MS, RHO_PPM
+from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
+from tests.benchmarks.record import MILLI, Record
+from tests.benchmarks.result import Result
+from tests.support import core as c
+
+SEND_WITHIN_MS, TRANSIT_MS, CLOCK_BOUND_MS = 1_000, 300, 100
+RESET_UNCERTAINTY_MS = 400
+"""What the clock may be off in a play of five minutes, and some."""
+TAKEOVERS_PER_S = 0.3
+REPEATS = 0.1
+WEIGHTS = {"a": 2, "b": 1, "c": 1}
+WORLDS = {
+    "requests-1s": [
+        c.dimension("requests", 40, window_ms=1_000),
+        c.dimension("requests-60s", 1_500, window_ms=60_000),
+    ],
+    "tokens-10s": [
+        c.dimension("tokens", 60_000, window_ms=10_000, amount="actual"),
+        c.dimension("slots", 24),
+    ],
+    "tokens-completion": [
+        c.dimension("tokens", 60_000, window_ms=10_000, amount="actual", instant="completion")
+    ],
+    "fixed-unknown": [c.dimension("tokens", 60_000, kind="fixed", window_ms=10_000)],
+    "fixed-known": [
+        c.dimension(
+            "requests", 60, kind="fixed", window_ms=10_000,
+            reset_ms=1_000_000, reset_uncertainty_ms=RESET_UNCERTAINTY_MS,
+        )
+    ],
+}  # fmt: skip
+
+
+def run(*, quick: bool) -> Iterator[Result]:
+    """`overshoot`: the most above any limit; beside it the most that each window held."""
+    seeds, seconds = (1, 40) if quick else (10, 300)
+    over, parts, least = 0, {}, 1.0
+    for name, dimensions in WORLDS.items():
+        peaks: defaultdict[str, int] = defaultdict(int)
+        for seed in range(seeds):
+            play = _play(dimensions, seed, seconds)
+            for one in dimensions:
+                peaks[one.name] = max(peaks[one.name], _peak(play.record, one))
+        for one in dimensions:
+            peak = peaks[one.name]
+            over = max(over, peak - one.limit)
+            least = min(least, 1 - peak / one.limit)
+            parts[f"{name}/{one.name}" if len(dimensions) > 1 else name] = f"{peak} of {one.limit}"
+    parts["smallest margin"] = f"{least:.2%}"
+    yield Result(name="overshoot", value=over, unit="calls or tokens", parts=parts)
+
+
+def _peak(record: Record, one: DimensionConfig) -> int:
+    if one.reset_ms is None:
+        return record.peak(one)
+    held: defaultdict[int, int] = defaultdict(int)
+    assert one.window_ms is not None, "Expected a window"
+    for call in record.calls:  # the play begins at the reset
+        held[call.counted_us(one) // (one.window_ms * MILLI)] += call.amount(one)
+    return max(held.values())
+
+
+def _play(dimensions: list[DimensionConfig], seed: int, seconds: int) -> Play:
+    play = Play(
+        dimensions,
+        tenants(**WEIGHTS),
+        way=Way(20 * MILLI, SEND_WITHIN_MS * MILLI, TRANSIT_MS * MILLI),
+        seed=seed,
+        repeats=REPEATS,
+        bounds={"clock_bound_ms": CLOCK_BOUND_MS},
+        domain={"send_within_ms": SEND_WITHIN_MS, "transit_ms": TRANSIT_MS},
+    )
+    chance = play.chance
+    play.clock.rate_ppm = RHO_PPM
+
+    def call(tenant: str) -> Call:
+        used = int(chance.lognormvariate(6, 0.8)) + 1
+        reserved = used * chance.choice((1, 1, 2, 8))
+        return Call(
+            tenant, min(reserved, 30_000), chance.choice((5, 200, 3_000)), min(used, 30_000)
+        )
+
+    for tenant in WEIGHTS:
+        play.backlog(tenant, lambda tenant=tenant: call(tenant))
+    at_us = 0
+    while (at_us := at_us + int(chance.expovariate(TAKEOVERS_PER_S) * MILLION)) < seconds * MILLION:
+        ahead_ms = chance.choice((0, CLOCK_BOUND_MS + CLOCK_SPREAD_MS))
+        play.later(at_us, lambda ahead_ms=ahead_ms: play.take_over(ahead_ms))
+    play.run(seconds * MILLION)
+    return play

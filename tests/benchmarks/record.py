@@ -1,0 +1,78 @@
+"""The provider's own record: when each call arrived and ended, and the most that any window held.
+
+A window of unknown alignment may begin at any instant, so that all of them are counted.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from schemas.inputs import DimensionConfig
+
+MILLI = 1_000
+
+
+class Seen(NamedTuple):
+    """One call, by the provider's clock."""
+
+    at_us: int
+    ended_us: int
+    tenant: str
+    reserved: int
+    used: int
+
+    def amount(self, one: DimensionConfig) -> int:
+        """What the provider counts of it in this dimension."""
+        if one.unit != "tokens":
+            return 1
+        return self.used if one.amount == "actual" else self.reserved
+
+    def counted_us(self, one: DimensionConfig) -> int:
+        """When it counts."""
+        return self.ended_us if one.instant == "completion" else self.at_us
+
+
+class Record:
+    """All calls of a play."""
+
+    def __init__(self) -> None:
+        self.calls: list[Seen] = []
+
+    def peak(self, one: DimensionConfig) -> int:
+        """The most that any window of the dimension held, or that ran at once."""
+        if one.window_ms is None:
+            return max(_running(self.calls), default=0)
+        items = sorted((call.counted_us(one), call.amount(one)) for call in self.calls)
+        return max(_sliding(items, one.window_ms * MILLI), default=0)
+
+    def used(self, one: DimensionConfig, first_us: int, until_us: int) -> int:
+        """Tokens, requests or microseconds of slots that calls really took in a span."""
+        if one.window_ms is None:
+            spans = (
+                min(call.ended_us, until_us) - max(call.at_us, first_us) for call in self.calls
+            )
+            return sum(span for span in spans if span > 0)
+        return sum(
+            call.used if one.unit == "tokens" else 1
+            for call in self.calls
+            if first_us <= call.counted_us(one) < until_us
+        )
+
+
+def _sliding(items: list[tuple[int, int]], window_us: int) -> Iterator[int]:
+    """The sum of each half-open window that ends with an item."""
+    held = first = 0
+    for at_us, amount in items:
+        held += amount
+        while items[first][0] <= at_us - window_us:
+            held -= items[first][1]
+            first += 1
+        yield held
+
+
+def _running(calls: Iterable[Seen]) -> Iterator[int]:
+    running = 0
+    ends = ((call.ended_us, -1) for call in calls)
+    begins = ((call.at_us, 1) for call in calls if call.ended_us > call.at_us)
+    for _, change in sorted((*ends, *begins)):
+        running += change
+        yield running

@@ -1,0 +1,135 @@
+"""What a decision costs beside ten active tenants, a hundred thousand, and a million.
+
+A tenant is active while something of it waits. Each round a call ends, the next is granted and
+started, and its tenant asks for another, so that all stay active.
+"""
+
+import gc
+import resource
+import time
+from collections.abc import Iterator
+
+from schemas import events as e
+from schemas import inputs as i
+from streams.core.admission import admit
+from streams.core.evolution import evolve
+from tests.benchmarks.play import FOREVER_MS
+from tests.benchmarks.result import Result
+from tests.benchmarks.rows import ManyRows
+from tests.support import cells as s
+from tests.support import core as c
+
+PLACES = 64
+AHEAD = 400
+"""Calls that wait at least, so that no place is ever idle."""
+TOGETHER = 8
+"""Calls that end in one entry."""
+PATIENCE_S = 20.0
+"""Of CPU for a figure; whatever is not constant takes for ever at a million."""
+CHUNK = 1_000
+"""Submissions of one entry while the tenants come."""
+
+
+def run(*, quick: bool) -> Iterator[Result]:
+    """`scale-tenants-N`: microseconds of CPU for a lifecycle; the floor is that at ten.
+
+    Beside it rows read for one lifecycle, kilobytes for a tenant (rows included), and the cost
+    while nothing of all others but ten waits.
+    """
+    rounds = 100 if quick else 1_000
+    few_us, steps, _ = _cost(10, rounds)
+    yield Result(
+        name="scale-tenants-10", value=few_us, unit="us", parts={"rows read": f"{steps:.1f}"}
+    )
+    for count in (2_000,) if quick else (100_000, 1_000_000):
+        us, steps, kb = _cost(count, rounds)
+        parts = {"rows read": f"{steps:.1f}", "kB a tenant": f"{kb:.1f}"}
+        if count <= 100_000:
+            idle_us, *_ = _cost(count, rounds, active=10)
+            parts["others idle"] = f"{idle_us:.0f} us"
+        yield Result(name=f"scale-tenants-{count}", value=us, unit="us", floor=few_us, parts=parts)
+
+
+def _cost(tenants: int, rounds: int, *, active: int | None = None) -> tuple[float, float, float]:
+    """Microseconds and rows read a lifecycle, and kilobytes a tenant."""
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cell = _Cell(tenants, active or tenants)
+    kb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / tenants
+    gc.collect()
+    gc.freeze()  # a million tenants are looked at by nobody, not even by the collector
+    cell.play(rounds // 5)
+    rows, lifecycles = cell.core.rows.steps, cell.lifecycles
+    us = 1e6 * cell.play(rounds)
+    gc.unfreeze()
+    return us, (cell.core.rows.steps - rows) / (cell.lifecycles - lifecycles), kb
+
+
+class _Cell:
+    """Some tenants, and as many places as calls run."""
+
+    def __init__(self, tenants: int, active: int) -> None:
+        self.core = c.Core(rows=ManyRows())
+        self.running: list[e.GrantIssued] = []
+        self.lifecycles = 0
+        self._sent = 0
+        events = self.core.run(
+            s.bounds(waiting_count_max=10**9),
+            c.domain(
+                c.dimension("requests", 10**12),
+                c.dimension("tokens", 10**14),
+                c.dimension("slots", 10**6),
+                waiting_count_max=10**9,
+            ),
+            c.pool(lease_ms=FOREVER_MS),
+        )
+        assert not c.only(e.ConfigRefused, events), "Expected the configuration to hold"
+        names = [f"t{number}" for number in range(tenants)]
+        if active == tenants:
+            self._submit(names, max(1, AHEAD // tenants))
+        self._keep(self.core.run(c.join(places=PLACES), c.heartbeat()))
+        if active < tenants:  # the others come and go
+            self._submit(names, 1)
+            self._keep(self.core.run())
+            while self.running:
+                self._end(len(self.running))
+            self._submit(names[:active], AHEAD // active)
+            self._keep(self.core.run())
+
+    def _submit(self, names: list[str], each: int) -> None:
+        """Admitted, a chunk in an entry that grants nothing: only what comes after is measured."""
+        core, asked = self.core, [name for name in names for _ in range(each)]
+        for first in range(0, len(asked), CHUNK):
+            core.height += 1
+            core.state.begin(c.Made(core.height, core.epoch, core.now_ms))
+            for name in asked[first : first + CHUNK]:
+                for event in admit(core.state, self._asked(name)):
+                    evolve(core.state, event)
+            core.rows.write(core.state.drain())
+
+    def _asked(self, tenant: str) -> i.OperationSubmitted:
+        self._sent += 1
+        return c.submitted(tenant, str(self._sent), prompt_tokens=500 + self._sent % 1_000)
+
+    def _keep(self, events: list) -> None:
+        self.core.entries.clear()
+        granted = s.grants(events)
+        if granted:
+            self.running += granted
+            self.core.run(*map(c.start, granted))
+            self.core.entries.clear()
+
+    def _end(self, count: int, *more: i.Input) -> None:
+        ended, self.running = self.running[:count], self.running[count:]
+        self._keep(self.core.run(*map(c.result, ended), *more, after_ms=1))
+
+    def play(self, rounds: int) -> float:
+        """So many lifecycles, or fewer if that takes too long; seconds of CPU for each."""
+        begun, first, spent = time.process_time(), self.lifecycles, 0.0
+        for _ in range(rounds):
+            asked = [self._asked(one.tenant) for one in self.running[:TOGETHER]]
+            self._end(TOGETHER, *asked)
+            self.lifecycles += TOGETHER
+            spent = time.process_time() - begun
+            if spent > PATIENCE_S:
+                break
+        return spent / (self.lifecycles - first)
