@@ -347,6 +347,8 @@ class GrantIssued(Word):
     """the last recorded checkpoint; 0 for none"""
     checkpoint_ref: str | None = None
     """where its state is"""
+    started_ms: Millis | None = None
+    """set for a standing start, which is claimed and started in this entry: its time less all steps of time; null: the start is asked for"""
 
 
 class GrantRevoked(Word):
@@ -835,6 +837,21 @@ class OutcomeReconciled(Word):
     """where the result is"""
 
 
+class PlacesOffered(Word):
+    """Until its next heartbeat each free place of the member is a start request that stands, under this owner."""
+
+    member: MemberId
+    """which member"""
+    member_epoch: MemberEpoch
+    """that life of its process"""
+    sent_ms: Millis
+    """the member's own clock when it sent the heartbeat"""
+    time_ms: Millis
+    """the owner's time when it took it: the entry's time less all steps of time"""
+    authority_epoch: int
+    """epoch of the owner whose time it is"""
+
+
 class RenewRefused(Word):
     """The member does not hold this lease; it must stop causing effects for it."""
 
@@ -1200,6 +1217,7 @@ Event = (
     | OperatorActionNeeded
     | OutcomeMarkedUnknown
     | OutcomeReconciled
+    | PlacesOffered
     | RenewRefused
     | ReservationExpired
     | ReservationForfeited

@@ -181,6 +181,8 @@ class PoolConfig(Word):
     """how long a lease lasts without renewal"""
     unclaimed_max: int | None = None
     """grants that may wait for a claim; set, the pool is open: no member is named, the first claim wins"""
+    standing: bool = False
+    """true: for read-only and keyed work a member's free place is a start request that stands, so that claim and start come with the grant"""
 
 
 class TopicIdentity(Word):
@@ -283,6 +285,8 @@ class HeartbeatReported(Word):
     """this life of the process"""
     leases: tuple[LeaseName, ...] = ()
     """the leases it renews"""
+    sent_ms: Millis | None = None
+    """the member's own clock when it sent this, rounded down, which the answer repeats: its free places may stand; null: they do not"""
 
 
 class JoinRequested(Word):

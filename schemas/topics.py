@@ -143,6 +143,7 @@ _TO_CAPACITY = (
     e.JoinRefused,
     e.MemberActivated,
     e.HeartbeatRecorded,
+    e.PlacesOffered,
     e.MemberDrainRequested,
     e.MemberSuspected,
     e.MemberRestored,
@@ -175,6 +176,7 @@ _TO_DELIVERIES = (
     e.OperatorActionNeeded,
     e.MemberSlotGranted,
     e.JoinRefused,
+    e.PlacesOffered,
     e.MemberLost,
     e.MemberSlotReturned,
 )

@@ -73,6 +73,7 @@ from .events import (
     OperatorActionNeeded,
     OutcomeMarkedUnknown,
     OutcomeReconciled,
+    PlacesOffered,
     RenewRefused,
     ReservationExpired,
     ReservationForfeited,
@@ -513,6 +514,7 @@ def write_PoolConfig(word, head=b""):
         *array(word.domains, STRING.__getitem__),
         LONG[word.lease_ms],
         LONG_OR_NULL[word.unclaimed_max],
+        BOOLEAN[word.standing],
     ))
 
 
@@ -549,7 +551,8 @@ def read_PoolConfig(data, at):
         unclaimed_max = None
     else:
         raise Malformed("Expected a branch of a union")
-    return PoolConfig(members_max, places_max, domains, lease_ms, unclaimed_max), at
+    standing, at = read_boolean(data, at)
+    return PoolConfig(members_max, places_max, domains, lease_ms, unclaimed_max, standing), at
 
 
 def write_TenantBudget(word, head=b""):
@@ -982,6 +985,7 @@ def write_HeartbeatReported(word, head=b""):
         STRING[word.member],
         STRING[word.member_epoch],
         *array(word.leases, write_LeaseName),
+        LONG_OR_NULL[word.sent_ms],
     ))
 
 
@@ -1003,7 +1007,20 @@ def read_HeartbeatReported(data, at):
     member_epoch = data[at:at + size].decode()
     at += size
     leases, at = read_array(data, at, read_LeaseName)
-    return HeartbeatReported(member, member_epoch, leases), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        sent_ms = data[at]
+        if sent_ms < 0x80:
+            sent_ms = (sent_ms >> 1) ^ -(sent_ms & 1)
+            at += 1
+        else:
+            sent_ms, at = read_long(data, at)
+    elif branch == 0:
+        sent_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return HeartbeatReported(member, member_epoch, leases, sent_ms), at
 
 
 def write_JoinRequested(word, head=b""):
@@ -2879,6 +2896,7 @@ def write_GrantIssued(word, head=b""):
         NULL if word.parent is None else PRESENT + fixed(word.parent, 16),
         LONG[word.checkpoint],
         STRING_OR_NULL[word.checkpoint_ref],
+        LONG_OR_NULL[word.started_ms],
     ))
 
 
@@ -3154,7 +3172,20 @@ def read_GrantIssued(data, at):
         checkpoint_ref = None
     else:
         raise Malformed("Expected a branch of a union")
-    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        started_ms = data[at]
+        if started_ms < 0x80:
+            started_ms = (started_ms >> 1) ^ -(started_ms & 1)
+            at += 1
+        else:
+            started_ms, at = read_long(data, at)
+    elif branch == 0:
+        started_ms = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms), at
 
 
 def write_GrantRevoked(word, head=b""):
@@ -4935,6 +4966,55 @@ def read_OutcomeReconciled(data, at):
     else:
         raise Malformed("Expected a branch of a union")
     return OutcomeReconciled(tenant, operation, incarnation, attempt, epoch, member, member_epoch, source, verdict, confidence, evidence, author, reason, prompt_tokens, output_tokens, result_ref), at
+
+
+def write_PlacesOffered(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.member],
+        STRING[word.member_epoch],
+        LONG[word.sent_ms],
+        LONG[word.time_ms],
+        LONG[word.authority_epoch],
+    ))
+
+
+def read_PlacesOffered(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    member_epoch = data[at:at + size].decode()
+    at += size
+    sent_ms = data[at]
+    if sent_ms < 0x80:
+        sent_ms = (sent_ms >> 1) ^ -(sent_ms & 1)
+        at += 1
+    else:
+        sent_ms, at = read_long(data, at)
+    time_ms = data[at]
+    if time_ms < 0x80:
+        time_ms = (time_ms >> 1) ^ -(time_ms & 1)
+        at += 1
+    else:
+        time_ms, at = read_long(data, at)
+    authority_epoch = data[at]
+    if authority_epoch < 0x80:
+        authority_epoch = (authority_epoch >> 1) ^ -(authority_epoch & 1)
+        at += 1
+    else:
+        authority_epoch, at = read_long(data, at)
+    return PlacesOffered(member, member_epoch, sent_ms, time_ms, authority_epoch), at
 
 
 def write_RenewRefused(word, head=b""):

@@ -36,6 +36,7 @@ from .publication import Publication
 from .replies import Replies
 from .retries import Retries
 from .settlements import Settlements
+from .standing import Standing
 from .starts import Starts
 from .unknowns import Unknowns
 
@@ -85,6 +86,7 @@ class _Auditor:
         self._provider = Provider(cursor)
         self._replies = Replies(cursor, book)
         self._leases = Leases(cursor, config, book)
+        self._standing = Standing(cursor, config)
         self._publication = Publication(cursor, logs, partition_of)
         order = Order(cursor, book)
         lives, grants = Lives(cursor, book), Grants(cursor, config, book)
@@ -97,6 +99,7 @@ class _Auditor:
             order.handlers(),
             places.handlers(),
             starts.handlers(),
+            self._standing.handlers(),
             self._leases.handlers(),
             Unknowns(cursor, config, book).handlers(),
             Retries(cursor, config, book).handlers(),
@@ -138,6 +141,7 @@ class _Auditor:
             self._chain.check(self._last, entry)
             self._budgets.begin(entry)
             self._leases.begin(self._last, entry)
+            self._standing.begin(entry)
             self._book.step_time(entry.time_step_ms or 0)
         self._last = entry
         cursor.taken = self._inputs.taken(entry, lambda detail: cursor.found("answers", detail))
@@ -160,6 +164,7 @@ class _Auditor:
         self._replies.end()
         self._answers.end()
         self._settlements.end()
+        self._standing.end()
         return True
 
     def _halt(self, offset: int, reason: str) -> None:

@@ -1,10 +1,10 @@
 """No call without an accepted start, and each accepted start is asked for and allowed (R43, R62).
 
 A start is accepted for a live grant, before claim-by and deadline, at the request of the member
-and member epoch that the grant names; at most once for an (operation, incarnation, attempt), and
-the first of an operation uses up its entitlement (R57). A send report may only move the latest
-arrival earlier, and not before the call can have been sent. A result is that of the newest attempt
-(R69).
+and member epoch that the grant names, unless the request stands; at most once for an (operation,
+incarnation, attempt), and the first of an operation uses up its entitlement (R57). A send report
+may only move the latest arrival earlier, and not before the call can have been sent. A result is
+that of the newest attempt (R69).
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from typing import Any
 
 from schemas import events as e
 from schemas import inputs as i
+from schemas.journal import CAUSE_DISPATCH
 from schemas.units import Millis
 
 from .book import Book
@@ -40,7 +41,7 @@ class Starts:
         }
 
     def _claimed(self, event: e.LeaseClaimed) -> None:
-        self._caused_by(event, i.StartRequested, i.ClaimRequested)
+        self._asked_for(event, i.StartRequested, i.ClaimRequested)
         reservation = self._granted(event)
         if reservation is not None and reservation.claimed:
             self._found("Expected one lease for a grant, but this is a second")
@@ -48,7 +49,7 @@ class Starts:
             self._in_time(reservation)
 
     def _started(self, event: e.StartAccepted) -> None:
-        self._caused_by(event, i.StartRequested)
+        self._asked_for(event, i.StartRequested)
         operation = self._book.operations.get(event.operation)
         if operation is not None and event.attempt <= operation.started_attempt:
             self._found(f"Expected one accepted start for attempt {event.attempt}, not a second")
@@ -131,6 +132,13 @@ class Starts:
         ):
             if now_ms >= bound:
                 self._found(f"Expected it before {name} {bound}, but it is {now_ms}")
+
+    def _asked_for(self, event: e.LeaseClaimed | e.StartAccepted, *kinds: type) -> None:
+        """By its holder, or by a free place that stands for that (see `Standing`)."""
+        reservation = self._book.open.get(key_of(event))
+        stands = reservation is not None and reservation.grant.started_ms is not None
+        if not stands or self._cursor.cause != CAUSE_DISPATCH:
+            self._caused_by(event, *kinds)
 
     def _caused_by(self, event: Any, *kinds: type) -> Any:
         """The input behind the event, which must be of a kind and name the same attempt."""

@@ -186,6 +186,8 @@ def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
         yield f"Expected members_max of 0 or more and places_max from 1 to {PLACES_MAX}"
     if body.unclaimed_max is not None and not 0 < body.unclaimed_max <= PLACES_MAX:
         yield f"Expected unclaimed_max from 1 to {PLACES_MAX}, but got {body.unclaimed_max}"
+    if body.standing and body.unclaimed_max is not None:
+        yield "Expected no standing starts in an open pool, whose grants name no member"
     if not LEASE_MS_MIN <= body.lease_ms <= LIMIT_MAX:
         yield f"Expected lease_ms of {LEASE_MS_MIN} or more, but got {body.lease_ms}"
     for domain in body.domains:

@@ -38,7 +38,7 @@ from .outcomes import Taken, Unreadable
 from .state import State
 from .timers import Kind, Timer
 
-CORE_VERSION = 2
+CORE_VERSION = 3
 """Raised with every change that makes the same inputs give other events or rows."""
 
 
@@ -188,6 +188,8 @@ def _dispatch(state: State, decided: list[Decided]) -> None:
                 del state.dirty[name]
                 break
             _fold(state, decided, CAUSE_DISPATCH, found)
+            if isinstance(found[0], e.GrantIssued):
+                _fold(state, decided, CAUSE_DISPATCH, starts.at_once(state, found[0]))
             room -= len(found)
 
 

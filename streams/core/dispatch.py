@@ -20,7 +20,7 @@ from schemas.ids import MemberEpoch, MemberId
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from . import waiting
+from . import standing, waiting
 from .budgets import check, cost_ns, cost_of, earliest_ms, hold, never_fits
 from .configured import Domain
 from .counters import Counter
@@ -190,6 +190,7 @@ def _grant(
         parent=more.parent,
         checkpoint=more.checkpoint,
         checkpoint_ref=more.checkpoint_ref,
+        started_ms=standing.started_ms(state, row, member),
     )
 
 

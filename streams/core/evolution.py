@@ -17,6 +17,7 @@ from . import (
     results,
     retries,
     settlement,
+    standing,
     starts,
     unknowns,
     usage,
@@ -89,6 +90,7 @@ _Trouble = (
 _Rest = (
     _Trouble
     | membership.Lived
+    | e.PlacesOffered
     | e.ConfigActivated
     | e.CellBegan
     | e.DuplicateObserved
@@ -120,6 +122,8 @@ def _evolve_rest(state: State, event: _Rest) -> None:
             | e.MemberSlotReturned()
         ):
             membership.fold(state, event)
+        case e.PlacesOffered():
+            standing.offered(state, event)
         case e.ConfigActivated():
             configuration.activated(state, event)
         case e.CellBegan():

@@ -1,6 +1,7 @@
 """Whether an input speaks for the newest attempt of its operation; anything else is stale (R68)."""
 
 from schemas.codes import Code
+from schemas.events import GrantIssued
 from schemas.inputs import (
     CheckpointReported,
     ClaimRequested,
@@ -25,8 +26,8 @@ Attempted = (
 """Inputs about one attempt, by the member that it was granted to."""
 
 
-def named(asked: Attempted) -> Named:
-    """How the input names the attempt."""
+def named(asked: Attempted | GrantIssued) -> Named:
+    """How the input, or the grant itself, names the attempt."""
     return Named(
         tenant=asked.tenant,
         operation=asked.operation,

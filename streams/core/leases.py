@@ -17,6 +17,7 @@ from schemas.events import (
     ClaimRefused,
     Event,
     GrantExpired,
+    GrantIssued,
     JoinRefused,
     LeaseClaimed,
     LeaseExpired,
@@ -32,7 +33,7 @@ from schemas.inputs import ClaimRequested, HeartbeatReported, LeaseName, StartRe
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from . import membership, settlement, unknowns
+from . import membership, settlement, standing, unknowns
 from .fencing import named, not_startable, speaks_for
 from .limits import LEASES_ENDED_MAX, RENEWALS_MAX, RENEWALS_REFUSED_MAX
 from .operations import AttemptRow
@@ -67,7 +68,7 @@ def claim(state: State, asked: ClaimRequested) -> Sequence[Event]:
     return [lease(state, asked)]
 
 
-def lease(state: State, asked: ClaimRequested | StartRequested) -> LeaseClaimed:
+def lease(state: State, asked: ClaimRequested | StartRequested | GrantIssued) -> LeaseClaimed:
     """The event that gives the member named by the grant, or the first to ask, its lease."""
     member = state.pools.members.get(asked.member)
     length_ms = state.config.lease_ms(None if member is None else member.pool)
@@ -80,9 +81,10 @@ def heartbeat(state: State, asked: HeartbeatReported) -> Sequence[Event] | Unrea
     if len(asked.leases) > RENEWALS_MAX:
         return Unreadable(Code.INVALID_FIELD, f"Expected at most {RENEWALS_MAX} leases")
     alive = membership.heartbeat(state, asked)
-    if not asked.leases or isinstance(alive[0], JoinRefused):
+    if isinstance(alive[0], JoinRefused):
         return alive
-    return [*alive, *_renew(state, asked)]
+    renewed = _renew(state, asked) if asked.leases else []
+    return [*alive, *standing.offer(state, asked), *renewed]
 
 
 def _renew(state: State, asked: HeartbeatReported) -> Sequence[Event]:

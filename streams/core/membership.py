@@ -233,6 +233,7 @@ def _seen(state: State, member: MemberId) -> None:
     row = state.pools.members[member]
     _disarm(state, member, row)
     was = row.standing
+    row.offered_epoch = 0
     row.standing = Standing.DRAINING if row.draining else Standing.ACTIVE
     row.due_ms = Millis(state.now_ms + state.bounds.member_ttl_ms)
     _arm(state, member, row)

@@ -37,6 +37,8 @@ class MemberRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     due_ms: Millis
     """Its timer: join-by, or when its silence is too long."""
     draining: bool = False
+    offered_epoch: int = 0
+    """Under this owner its free places are start requests that stand; 0 for none."""
 
 
 class PoolRow(msgspec.Struct, array_like=True, gc=False):

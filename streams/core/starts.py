@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from schemas.codes import Code
-from schemas.events import Event, SendObserved, StartAccepted, StartRefused
+from schemas.events import Event, GrantIssued, SendObserved, StartAccepted, StartRefused
+from schemas.ids import DomainId
 from schemas.inputs import SendReported, StartRequested
 from schemas.phase import Phase
 from schemas.units import Millis
@@ -25,19 +26,32 @@ def start(state: State, asked: StartRequested) -> Sequence[Event]:
     attempt = state.attempts[asked.operation]
     if attempt.lease_ms is not None and leases.ends_ms(state, attempt) <= state.lease_now_ms:
         return [StartRefused(**named(asked), code=Code.LEASE_NOT_HELD)]
-    transit_ms = state.config.domains[attempt.domain].config.transit_ms
-    latest_ms = Millis(state.now_ms + attempt.send_within_ms + transit_ms)
-    row = state.operation(asked.operation)
-    assert row is not None
-    accepted = StartAccepted(
-        **named(asked),
-        send_within_ms=attempt.send_within_ms,
-        latest_arrival_ms=latest_ms,
-        commits_entitlement=row.starts == 0,
-    )
+    accepted = _accept(state, asked, attempt.domain, attempt.send_within_ms)
     if attempt.lease_ms is not None:
         return [accepted]
     return [leases.lease(state, asked), accepted]
+
+
+def at_once(state: State, grant: GrantIssued) -> Sequence[Event]:
+    """Claim and start of a grant that is a standing start; nothing for any other (R185)."""
+    if grant.started_ms is None:
+        return []
+    accepted = _accept(state, grant, grant.domain, grant.send_within_ms)
+    return [leases.lease(state, grant), accepted]
+
+
+def _accept(
+    state: State, asked: StartRequested | GrantIssued, domain: DomainId, send_within_ms: Millis
+) -> StartAccepted:
+    transit_ms = state.config.domains[domain].config.transit_ms
+    row = state.operation(asked.operation)
+    assert row is not None
+    return StartAccepted(
+        **named(asked),
+        send_within_ms=send_within_ms,
+        latest_arrival_ms=Millis(state.now_ms + send_within_ms + transit_ms),
+        commits_entitlement=row.starts == 0,
+    )
 
 
 def sent(state: State, asked: SendReported) -> Sequence[Event] | Unreadable:

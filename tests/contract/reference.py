@@ -55,7 +55,8 @@ class Reference(Results):
 
     def take_over(self, step_ms: int) -> None:
         """Another owner; a step of time moves what was accepted before it."""
-        self.height += 1
+        self.height, self.epoch = self.height + 1, self.epoch + 1
+        self.stepped_ms += step_ms
         self.ledger.take_over(step_ms)
         self.shift(step_ms)
         newest = [work.attempt for work in self.work.values() if work.attempt is not None]
@@ -205,8 +206,13 @@ class Reference(Results):
         )  # fmt: skip
         self.ledger.hold(attempt)
         named = (holder, attempt.number, work.epoch, claim_by_ms, work.tokens or 0)
-        progress = (work.checkpoint, work.checkpoint_ref)
+        stands = self.ledger.pools[work.asked.pool].standing and work.asked.effect != "unsafe"
+        stands = stands and self.offered.get(holder) == self.epoch
+        progress = (work.checkpoint, work.checkpoint_ref, self.unstepped_ms if stands else None)
         self.say(e.GrantIssued, operation, *named, *progress)
+        if stands:
+            self.lease(operation, attempt)
+            self.accept(operation, attempt)
 
     # -- cancellation ----------------------------------------------------------------------------
 

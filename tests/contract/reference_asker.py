@@ -49,7 +49,7 @@ def setup(policy: str) -> list[i.Input]:
         configured(policy),
         c.domain(c.dimension("slots", 2), name="e", waiting_bytes_max=120, unknown_hold_ms=2_000),
         c.tenant("b", weight=3, rank=1, budgets=(own,), waiting_count_max=3, runtime_ms_max=900),
-        c.pool("p", lease_ms=800),
+        c.pool("p", lease_ms=800, standing=True),
         c.pool("q", lease_ms=500),
         *(c.join(name, places=places, pool=pool) for name, places, pool in MEMBERS),
         *(c.heartbeat(name) for name, _, _ in MEMBERS),
@@ -123,7 +123,7 @@ class Asker:
         member = self.chance.choice(MEMBERS)[0]
         held = [one for one in self.heard.grants[-12:] if one.member == member]
         named = self.chance.sample(held, self.chance.randint(0, len(held)))
-        return c.heartbeat(member, "e1", *named)
+        return c.heartbeat(member, "e1", *named, sent_ms=self.chance.choice([None, 7, 2**62]))
 
     def result(self) -> i.Input:
         chance = self.chance

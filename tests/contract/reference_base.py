@@ -30,11 +30,18 @@ class Base:
         """When somebody looks at a member's leases again."""
         self.credit: dict[tuple[str, str], int] = {}
         self.early: dict[OperationId, int] = {}
+        self.epoch, self.stepped_ms = 1, 0
+        self.offered: dict[str, int] = {}
+        """Which members' free places stand for start requests, under which owner."""
         self.said: list[tuple[Any, ...]] = []
 
     @property
     def lease_now_ms(self) -> int:
         return self.now_ms - self.shift_ms
+
+    @property
+    def unstepped_ms(self) -> int:
+        return self.now_ms - self.stepped_ms
 
     def say(self, kind: type, *details: Any) -> None:
         self.said.append((kind.__name__, *details))

@@ -25,6 +25,10 @@ class Results(Trouble):
             return self.say(e.StartRefused, operation, asked.epoch, code)
         if attempt.lease_ms is None:
             self.lease(operation, attempt)
+        return self.accept(operation, attempt)
+
+    def accept(self, operation: OperationId, attempt: Attempt) -> None:
+        work = self.work[operation]
         config, is_first = self.domain(work), work.starts == 0
         work.phase, work.starts, attempt.accepted_ms = Phase.STARTED, work.starts + 1, self.now_ms
         attempt.latest_ms = self.now_ms + config.send_within_ms + config.transit_ms
@@ -35,7 +39,7 @@ class Results(Trouble):
         runtime_ms = min(work.asked.runtime_ms or most_ms, most_ms)
         attempt.runtime_ms = self.lease_now_ms + runtime_ms
         self.look_at(attempt.holder, self.now_ms + runtime_ms)
-        return self.ledger.arrive(attempt)
+        self.ledger.arrive(attempt)
 
     def observe(self, operation: OperationId, delay_ms: int | None) -> None:
         work = self.work[operation]

@@ -59,6 +59,13 @@ class Trouble(Retries):
     def heartbeat(self, asked: i.HeartbeatReported) -> None:
         leased = {(o, a.epoch): a for o, a in self.leased(asked.member)}
         named, refused = [], []
+        self.offered.pop(asked.member, None)
+        if (
+            asked.sent_ms is not None
+            and self.ledger.pools[self.members[asked.member].pool].standing
+        ):
+            self.offered[asked.member] = self.epoch
+            self.say(e.PlacesOffered, asked.member, asked.sent_ms, self.unstepped_ms, self.epoch)
         for one in asked.leases:
             attempt = leased.get((one.operation, one.epoch))
             work = self.work.get(one.operation)

@@ -24,6 +24,7 @@ from streams.core import (
     pace,
     retries,
     settlement,
+    standing,
     usage,
 )
 from streams.core.outcomes import Fits
@@ -47,7 +48,8 @@ DETAILS = {
     e.CancellationForgotten: "operation",
     e.OperationCancelled: "operation",
     e.CancelSignalled: "operation epoch",
-    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref",
+    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref"
+    " started_ms",
     e.GrantRevoked: "operation epoch reason",
     e.GrantExpired: "operation epoch",
     e.StartAccepted: "operation epoch latest_arrival_ms commits_entitlement",
@@ -63,6 +65,7 @@ DETAILS = {
     e.InputQuarantined: "code",
     e.LeaseClaimed: "operation epoch expires_ms",
     e.ClaimRefused: "operation epoch code",
+    e.PlacesOffered: "member sent_ms time_ms authority_epoch",
     e.LeasesRenewed: "member expires_ms unnamed",
     e.RenewRefused: "operation epoch",
     e.LeasesExtended: "by_ms",
@@ -215,6 +218,12 @@ FAULTS = {
         "RetryScheduled",
     ),
     "everybody waits longer": (retries, "backoff_ms", lambda ms, _: ms + 1, "RetryScheduled"),
+    "unsafe work starts at once": (
+        standing,
+        "REPEATABLE",
+        frozenset({"unsafe", "keyed", "read_only"}),
+        "GrantIssued",
+    ),
     "nobody pays": (retries, "_credit", lambda *_: 10_000, "RetryScheduled"),
     "a pause is forgotten": (retries, "paused", lambda *_: None, "GrantIssued"),
     "gaps are let through": (checkpoints, "_refusal", lambda *_: None, "Checkpoint"),

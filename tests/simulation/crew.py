@@ -17,6 +17,9 @@ LEASE_MS = 500
 SEND_WITHIN_MS = 30
 TRANSIT_MS = 8
 POOL = PoolId("workers")
+OFFERS = 0.9
+"""How often a heartbeat offers the free places."""
+RHO_PPM = 200
 LATE_MS = (50, 400, 1_200)
 """How much later a report may come than it should."""
 

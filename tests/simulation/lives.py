@@ -106,6 +106,8 @@ class Lives:
             yield f"{key} is granted twice, or to nobody who waits"
         if any(operation == event.operation for operation, _, _ in self.placed):
             yield f"{event.operation.hex()} is granted while an attempt of it lives"
+        if event.started_ms is not None and event.effect == "unsafe":
+            yield f"{key} is unsafe and starts with its grant"
         if self.now_ms < self.paused_until_ms:
             yield f"{key} is granted in a pause"
         self.held[key] = f"{event.member} {event.member_epoch}"

@@ -13,8 +13,10 @@ from tests.simulation.clock import MILLI, HostClock
 from tests.simulation.crew import (
     LATE_MS,
     LEASE_MS,
+    OFFERS,
     PLACES,
     POOL,
+    RHO_PPM,
     SEND_WITHIN_MS,
     TRANSIT_MS,
     TTL_MS,
@@ -58,6 +60,7 @@ class Member:
         self._next = len(self._inbox)
         self._seen: Position | None = None
         self._is_member = False
+        self._offer: e.PlacesOffered | None = None
         self._said_ms = self._monotonic.now_ms()
         self._send(
             i.JoinRequested(
@@ -104,7 +107,10 @@ class Member:
         if self._clock.now_us < self._mute_until_us:
             return
         leases = (*self._held(), *self._old)
-        beat = i.HeartbeatReported(member=self.name, member_epoch=self._life, leases=leases)
+        beat = i.HeartbeatReported(
+            member=self.name, member_epoch=self._life, leases=leases,
+            sent_ms=Millis(self._said_ms) if self._random.random() < OFFERS else None,
+        )  # fmt: skip
         is_late = self._random.random() < self.faults.late_heartbeat
         late_ms = self._random.randint(50, 400) if is_late else 0
         self._clock.after(late_ms * MILLI, lambda: self._send(beat))
@@ -124,6 +130,8 @@ class Member:
             case e.MemberLost() | e.MemberSlotReturned() | e.JoinRefused():
                 self._crew.excused.add(self.life)
                 self._begin()
+            case e.PlacesOffered():
+                self._offer = told
             case e.GrantIssued():
                 self._ask(told)
             case e.StartAccepted():
@@ -146,10 +154,22 @@ class Member:
         key = (grant.operation, grant.incarnation, grant.epoch)
         if key in self.starts:
             return
-        self.starts[key] = Start(grant, self._monotonic.now_ms())
+        now_ms = self._monotonic.now_ms()
+        if grant.started_ms is not None:
+            assert self._offer is not None, "Expected an offer before a standing start"
+            waited_ms = self._owner_ms_at_most(self._offer, now_ms) - grant.started_ms
+            self.starts[key] = Start(grant, now_ms - max(0, waited_ms))
+            return
+        self.starts[key] = Start(grant, now_ms)
         if self._random.random() < self.faults.claim_first:
             self._send(self._about(i.ClaimRequested, grant))
         self._send(self._about(i.StartRequested, grant))
+
+    @staticmethod
+    def _owner_ms_at_most(offer: e.PlacesOffered, now_ms: int) -> int:
+        """Its time now: what it told, and all that has passed since it was asked, and drift."""
+        passed_ms = now_ms - offer.sent_ms + 1
+        return offer.time_ms + passed_ms + 1 + passed_ms * RHO_PPM // 1_000_000
 
     def _work(self, start: Start) -> None:
         """Send in time, or say that nothing was sent."""

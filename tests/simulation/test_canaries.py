@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from schemas.inputs import HeartbeatReported
 from schemas.units import Millis
-from streams.core import leases, retries, settlement, unknowns
+from streams.core import leases, retries, settlement, standing, unknowns
 from streams.core.holds import Holds
 from streams.core.operations import Uncertain
 from streams.core.state import State
 from streams.shell.silence import Silence
 from tests.simulation import audited
 from tests.simulation.faults import Faults
+from tests.simulation.members import Member
 from tests.simulation.world import Broken, World
 
 SEEDS = 20
@@ -46,6 +47,10 @@ def owe_nothing(silence: Silence, elapsed_ms: int, step_ms: int) -> Millis:
 
 def ignore(*_: Any) -> None:
     pass
+
+
+def ignore_time(*_: Any) -> int:
+    return 0
 
 
 class Canary(NamedTuple):
@@ -79,6 +84,14 @@ CANARIES = {
         Silence, "owed_ms", owe_nothing, "went on renewing", {"long_call": 0.9, "blackout": 0.0003}
     ),
     "keeps unknown holds for ever": Canary(Holds, "watch", ignore, "never", UNCLEAR),
+    "believes that no delivery is late": Canary(
+        Member,
+        "_owner_ms_at_most",
+        staticmethod(ignore_time),
+        "requests of",
+        {"member_stop": 0.01},
+    ),
+    "starts unsafe work at once": Canary(standing, "REPEATABLE", ALL, "starts with its grant", {}),
     "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
 }
 

@@ -49,7 +49,8 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         call_ms_max=random.choice((None, Millis(provider.CALL_MS_MAX))),
     )  # fmt: skip
     lease_ms = Millis(crew.LEASE_MS)
-    pool = i.PoolConfig(members_max=4, places_max=8, lease_ms=lease_ms)
+    standing = random.random() < 0.5
+    pool = i.PoolConfig(members_max=4, places_max=8, lease_ms=lease_ms, standing=standing)
     return [
         _proposed("cell", CELL, cell=cell),
         _proposed("domain", DOMAIN, domain=domain),

@@ -193,11 +193,13 @@ def join(member: str = "m", *, places: int = 1, **over: Any) -> i.JoinRequested:
 
 
 def heartbeat(
-    member: str = "m", member_epoch: str = "e1", *held: e.GrantIssued
+    member: str = "m", member_epoch: str = "e1", *held: e.GrantIssued, sent_ms: int | None = None
 ) -> i.HeartbeatReported:
-    """A sign of life that names the leases of these grants."""
+    """A sign of life that names the leases of these grants, and offers free places at a clock."""
     leases = tuple(i.LeaseName(operation=one.operation, epoch=one.epoch) for one in held)
-    return i.HeartbeatReported(member=member, member_epoch=member_epoch, leases=leases)
+    return i.HeartbeatReported(
+        member=member, member_epoch=member_epoch, leases=leases, sent_ms=sent_ms
+    )
 
 
 def renewal(*held: e.GrantIssued) -> i.HeartbeatReported:
