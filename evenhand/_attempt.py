@@ -10,7 +10,6 @@ from evenhand._retry_after import left_s, millis_up
 from evenhand._words import events, ids, inputs, units
 from evenhand.errors import NotSent, ToolNotAllowed, TurnsExhausted, kind_of
 
-NANOS_PER_MILLI = 1_000_000
 CHECKPOINT_WAIT_S: Final = 30.0
 """A takeover takes a second or two; beyond this nobody will answer soon."""
 
@@ -44,12 +43,13 @@ class BaseAttempt:
         *,
         report: Callable[[inputs.Input], None],
         now_ns: Callable[[], int],
+        waited_ns: int = 0,
     ) -> None:
-        """Made by the SDK at the moment in which it sends the start request."""
+        """Made by the SDK when it asks for the start, or `waited_ns` after a standing start."""
         self.grant = grant
         """The event that permits it, as the owner wrote it."""
         self._report, self._now_ns = report, now_ns
-        self._start_sent_ns = now_ns()
+        self._start_sent_ns = now_ns() - waited_ns
         self._send_delay_ms: units.Millis | None = None
         self._reported = self._ended = False
         self._cancel_requested = self._lease_lost = False
@@ -113,7 +113,7 @@ class BaseAttempt:
     @property
     def send_within_s(self) -> float:
         """Seconds left in which the call may be sent; negative when it is too late."""
-        left_ns = self.grant.send_within_ms * NANOS_PER_MILLI - self._since_start_ns()
+        left_ns = self.grant.send_within_ms * units.NANOS_PER_MILLI - self._since_start_ns()
         return left_ns / 1e9
 
     @property
@@ -146,7 +146,7 @@ class BaseAttempt:
         """
         if self._send_delay_ms is not None:
             return
-        delay_ms = units.Millis(-(-self._since_start_ns() // NANOS_PER_MILLI))
+        delay_ms = units.Millis(-(-self._since_start_ns() // units.NANOS_PER_MILLI))
         self._send_delay_ms = delay_ms
         if self.grant.report_send:
             self._reported = True

@@ -5,10 +5,10 @@ from queue import SimpleQueue
 from threading import RLock
 from typing import Any, Final
 
-from evenhand._attempt import names
+from evenhand._attempt import Names, names
 from evenhand._fake_ends import OVER, Evidence, after_checkpoint, after_evidence, after_result
-from evenhand._fake_guards import refusal
-from evenhand._fake_rows import Bounds, Inbox, Member, Row, grant
+from evenhand._fake_guards import refusal, rejected
+from evenhand._fake_rows import Bounds, Inbox, Member, Row, clock_ms, grant
 from evenhand._intent import operation_of
 from evenhand._outcome import Outcome
 from evenhand._words import bodies, codes, digest, events, ids, inputs, units
@@ -46,7 +46,7 @@ class FakeCell:
             self._dispatch()
             return row
 
-    def take(self, word: inputs.Input) -> None:
+    def take(self, word: inputs.Input) -> None:  # noqa: C901 - one arm a word
         """Decide one word, and grant what can be granted then."""
         with self._lock:
             match word:
@@ -56,6 +56,8 @@ class FakeCell:
                     self._cancel(word.operation)
                 case inputs.JoinRequested():
                     self._join(word)
+                case inputs.HeartbeatReported():
+                    self._beat(word)
                 case inputs.LeaveAnnounced():
                     self._leave(word)
                 case inputs.StartRequested():
@@ -69,7 +71,8 @@ class FakeCell:
                 case inputs.RetryRequested():
                     self._retry(word.operation)
                 case _:
-                    pass  # heartbeats, send reports and configuration change nothing here
+                    pass  # send reports and configuration change nothing here
+            self._return_slots()
             self._dispatch()
 
     def _submit(self, word: inputs.OperationSubmitted) -> Row:
@@ -101,14 +104,7 @@ class FakeCell:
                 tenant=word.tenant, operation=operation, member=member
             )
         except EvenhandError as error:
-            about = events.OperationRejected(
-                tenant=word.tenant,
-                operation=operation,
-                code=error.code or codes.Code.INTERNAL,
-                detail=str(error),
-                binds_key=not error.keep_key,
-                member=member,
-            )
+            about = rejected(word, operation, error)
         if about is None and known is not None:
             about = events.DuplicateObserved(
                 tenant=word.tenant, operation=operation, state=known.state, member=member
@@ -151,6 +147,22 @@ class FakeCell:
             )
         )
 
+    def _beat(self, word: inputs.HeartbeatReported) -> None:
+        member = self._members.get(word.member)
+        if member is None or member.epoch != word.member_epoch:
+            return
+        member.offers = word.sent_ms is not None and member.pool in self._bounds.standing
+        if word.sent_ms is not None and member.offers:
+            self._tell(
+                events.PlacesOffered(
+                    member=word.member,
+                    member_epoch=word.member_epoch,
+                    sent_ms=word.sent_ms,
+                    time_ms=clock_ms(),
+                    authority_epoch=1,
+                )
+            )
+
     def _leave(self, word: inputs.LeaveAnnounced) -> None:
         member = self._members.get(word.member)
         if member is None or member.epoch != word.member_epoch:
@@ -162,12 +174,23 @@ class FakeCell:
                 self._tell(events.GrantRevoked(**names(held), reason="member_left"))
                 self._wait_again(operation, row)
 
+    def _return_slots(self) -> None:
+        for name, member in list(self._members.items()):
+            if member.draining and not self._places_taken(name):
+                del self._members[name]
+                member.inbox.put(
+                    events.MemberSlotReturned(member=name, member_epoch=member.epoch, reason="left")
+                )
+
     def _start(self, word: inputs.StartRequested) -> None:
         row = self._rows.get(word.operation)
         named = names(word)
         if row is None or row.state is not bodies.State.GRANTED or row.epoch != word.epoch:
             self._tell(events.StartRefused(**named, code=codes.Code.START_REFUSED))
             return
+        self._accept(row, named)
+
+    def _accept(self, row: Row, named: Names) -> None:
         row.state = bodies.State.STARTED
         self._tell(
             events.StartAccepted(
@@ -249,18 +272,22 @@ class FakeCell:
             row.state = bodies.State.GRANTED
             row.grant = grant(operation, row, member, self._members[member], self._bounds)
             self._tell(row.grant)
+            if row.grant.started_ms is not None:
+                self._accept(row, names(row.grant))
 
     def _slots_held(self) -> int:
         return sum(row.takes_a_slot and row.state in _HAS_A_SLOT for row in self._rows.values())
 
     def _free(self, word: inputs.OperationSubmitted) -> ids.MemberId | None:
-        running = [row.grant for row in self._rows.values() if row.state in _HAS_A_PLACE]
         for name, member in self._members.items():
             mine = word.member in (None, name) and member.pool == word.pool
-            busy = sum(grant is not None and grant.member == name for grant in running)
-            if mine and not member.draining and busy < member.places:
+            if mine and not member.draining and self._places_taken(name) < member.places:
                 return name
         return None
+
+    def _places_taken(self, name: ids.MemberId) -> int:
+        running = [row.grant for row in self._rows.values() if row.state in _HAS_A_PLACE]
+        return sum(held is not None and held.member == name for held in running)
 
     def _tell(self, event: Any) -> None:
         self._inboxes[event.member].put(event)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from evenhand._fake_rows import Bounds, Row
-from evenhand._words import bodies, ids, inputs
+from evenhand._words import bodies, codes, events, ids, inputs
 from evenhand.errors import (
     DeadlineMissing,
     EvenhandError,
@@ -40,3 +40,17 @@ def refusal(
     if sum(row.word.tenant == word.tenant for row in waiting) >= bounds.waiting_max:
         return TenantQueueFull
     return None
+
+
+def rejected(
+    word: inputs.OperationSubmitted, operation: ids.OperationId, error: EvenhandError
+) -> events.OperationRejected:
+    """What its submitter hears of a refusal."""
+    return events.OperationRejected(
+        tenant=word.tenant,
+        operation=operation,
+        code=error.code or codes.Code.INTERNAL,
+        detail=str(error),
+        binds_key=not error.keep_key,
+        member=word.member,
+    )

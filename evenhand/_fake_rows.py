@@ -1,5 +1,6 @@
 """What the double remembers of members and operations, and what it says of an attempt."""
 
+import time
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -19,6 +20,8 @@ class Member:
     places: int
     inbox: Inbox
     draining: bool = False
+    offers: bool = False
+    """Each of its free places is a start request that stands."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,13 @@ class Bounds:
     waiting_max: int
     send_within_ms: int
     attempts_max: int
+    standing: tuple[str, ...]
+    """Pools with standing starts."""
+
+
+def clock_ms() -> units.Millis:
+    """The cell's time, of which members know a bound."""
+    return units.Millis(time.monotonic_ns() // units.NANOS_PER_MILLI)
 
 
 def grant(
@@ -63,6 +73,7 @@ def grant(
 ) -> events.GrantIssued:
     """The grant of the row's newest attempt to a member."""
     word = row.word
+    stands = member.offers and word.effect in ("read_only", "keyed")
     ceiling = word.output_tokens_max or units.Tokens(0)
     return events.GrantIssued(
         tenant=word.tenant,
@@ -101,4 +112,5 @@ def grant(
         parent=word.parent,
         checkpoint=row.checkpoint.number if row.checkpoint else 0,
         checkpoint_ref=row.checkpoint.state_ref if row.checkpoint else None,
+        started_ms=clock_ms() if stands else None,
     )

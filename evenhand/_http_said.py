@@ -75,7 +75,7 @@ def request_of(word: inputs.Input, *, member: str, at_least: str) -> Request:
             return Request(method="POST", path="/v1/members", body=joins, headers=NOW)
         case inputs.HeartbeatReported():
             leases = [m.Lease(operation=o.operation.hex(), epoch=o.epoch) for o in word.leases]
-            beats = m.Heartbeat(member_epoch=word.member_epoch, leases=leases)
+            beats = m.Heartbeat(member_epoch=word.member_epoch, leases=leases, sent_ms=word.sent_ms)
             path = f"/v1/members/{member}:heartbeat"
             return Request(method="POST", path=path, body=beats, headers=NOW)
         case inputs.LeaveAnnounced():

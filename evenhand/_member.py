@@ -7,20 +7,22 @@
                       └──┴───────────────────┘            each time with a fresh member epoch
 
     grant ─► start requested ─► accepted ─► run ─► result sent ─► result durable: forgotten
-                 └─ refused, revoked, expired: forgotten
+       │         └─ refused, revoked, expired: forgotten   ▲
+       └─ standing start: accepted with the grant ─────────┘
 
 One thread owns a membership; only `beat` may be called from another.
 """
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Any, Final, Generic, NamedTuple, assert_never
+from typing import Any, Final, Generic, assert_never
 
 from evenhand._attempt import A
+from evenhand._life import Barred, Joining, Phase, Run, Step, Told
+from evenhand._outcome import Outcome, Result
+from evenhand._owner_time import OwnerTime
 from evenhand._started import AboutStarted, AttemptKey, Started
-from evenhand._words import codes, events, ids, inputs
+from evenhand._words import codes, events, ids, inputs, units
 
 JOIN_AGAIN_NS: Final = 1_000_000_000
 """A full pool has room when a member leaves, which takes seconds."""
@@ -33,54 +35,6 @@ BEATS_PER_LEASE: Final = 3
 NO_MEMBER_BEAT_S: Final = 0.05
 """Who is no member sends nothing; this bounds how late its first beat can be."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
-    """What a process joins as."""
-
-    pool: ids.PoolId
-    member: ids.MemberId
-    """Its name, the same over all its lives; its inbox follows from it."""
-    places: int
-    """Attempts that may run at once, at least 1."""
-    tenant: ids.TenantId | None = None
-    """Whose process it is, for pool `self`."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no cell would take."""
-        if self.places < 1:
-            raise ValueError(f"Expected at least one place, but got {self.places}")
-
-
-class Phase(Enum):
-    """Where a life is."""
-
-    NEW = auto()
-    JOINING = auto()
-    MEMBER = auto()
-    LEAVING = auto()
-
-
-class Run(NamedTuple, Generic[A]):
-    """The call may go out now: hand the attempt to its handler."""
-
-    attempt: A
-
-
-class Told(NamedTuple):
-    """An answer to a submission of this process, for pool `self`."""
-
-    event: Any
-
-
-class Barred(NamedTuple):
-    """The pool will never take this member; trying again would not help."""
-
-    code: str
-
-
-Step = inputs.Input | Run[A] | Told | Barred
-"""What to do next: send a word, or one of the three others."""
 
 Named = (
     events.GrantIssued
@@ -127,6 +81,10 @@ class Membership(Generic[A]):
         self._starting: dict[AttemptKey, A] = {}
         self._started = Started[A]()
         self._held: deque[events.GrantIssued] = deque()
+        self._owner_time = OwnerTime(now_ns)
+        self._stood: tuple[int, set[AttemptKey]] = (0, set())
+        """The instant of the newest standing start that was heard, and which began then."""
+        self._has_left = False
 
     @property
     def running(self) -> int:
@@ -135,8 +93,13 @@ class Membership(Generic[A]):
 
     @property
     def resting(self) -> bool:
-        """Whether no attempt is under way, and every result is known to be durable."""
-        return not self._starting and not self._started
+        """Whether no attempt is under way, and every result is known to be durable.
+
+        Where starts stand, one may be under way until the owner has taken the leave.
+        """
+        if self._starting or self._started:
+            return False
+        return self._has_left or not self._owner_time.is_known
 
     def begin(self) -> inputs.JoinRequested:
         """Ask to join, as a new life. The inbox must be open at a numeric offset before."""
@@ -160,15 +123,20 @@ class Membership(Generic[A]):
     def beat(self) -> list[inputs.HeartbeatReported]:
         """The sign of life that is due; it renews the leases of what this life has started.
 
+        It offers the free places, unless handlers keep some that the owner takes for free.
+
         Returns: one, or more if there are many leases; none for who is no member.
         """
         if self.phase not in (Phase.MEMBER, Phase.LEAVING):
             return []
-        return [*self._started.beats(self.member, self.epoch)]
+        offers = self.phase is Phase.MEMBER and self._started.is_as_told(self.epoch)
+        sent_ms = units.Millis(self._now_ns() // units.NANOS_PER_MILLI) if offers else None
+        return [*self._started.beats(self.member, self.epoch, sent_ms)]
 
     def leave(self) -> inputs.LeaveAnnounced | None:
         """Take no more grants; what was started is finished. None for who is no member."""
         was, self.phase = self.phase, Phase.LEAVING
+        self._has_left = was is not Phase.MEMBER
         self._join_at_ns = None
         self._held.clear()
         if was not in (Phase.JOINING, Phase.MEMBER):
@@ -193,6 +161,9 @@ class Membership(Generic[A]):
             case _ if isinstance(event, AboutStarted):
                 self._started.heard(event)
                 return []
+            case events.PlacesOffered():
+                self._owner_time.hear(event)
+                return []
             case (
                 events.MemberSlotGranted()
                 | events.JoinRefused()
@@ -213,10 +184,13 @@ class Membership(Generic[A]):
         self._started.drop(attempt)
 
     def _granted(self, grant: events.GrantIssued) -> list[Step[A]]:
-        if self.phase is not Phase.MEMBER or grant.member_epoch != self.epoch:
-            return []
         key = _key(grant)
-        if key in self._starting or key in self._started or not self._wanted(grant):
+        if grant.member_epoch != self.epoch or key in self._starting or key in self._started:
+            return []
+        is_wanted = self.phase is Phase.MEMBER and self._wanted(grant)
+        if grant.started_ms is not None:
+            return self._stands(grant, grant.started_ms, is_wanted=is_wanted)
+        if not is_wanted:
             return []
         # After a loss, handlers of the life before may still hold places.
         if self.busy >= self._joining.places:
@@ -229,6 +203,35 @@ class Membership(Generic[A]):
         attempt = self._make(grant, report=self._report, now_ns=self._now_ns)
         self._starting[_key(grant)] = attempt
         return attempt.start_request()
+
+    def _stands(
+        self, grant: events.GrantIssued, started_ms: units.Millis, *, is_wanted: bool
+    ) -> list[Step[A]]:
+        """A standing start: what does not run must be given back, since it counts as started."""
+        key, (newest_ms, known) = _key(grant), self._stood
+        if started_ms < newest_ms or key in known:
+            return []  # the owner's time never goes back: heard before
+        self._stood = (started_ms, known if started_ms == newest_ms else set())
+        self._stood[1].add(key)
+        attempt = self._make(
+            grant,
+            report=self._report,
+            now_ns=self._now_ns,
+            waited_ns=self._waited_ns(grant, started_ms),
+        )
+        if is_wanted and self.busy < self._joining.places:
+            self.busy += 1
+            self._starting[key] = attempt
+            return []
+        # A heartbeat without an offer comes first, or the place would be taken for free again.
+        alive = inputs.HeartbeatReported(member=self.member, member_epoch=self.epoch)
+        return [alive, attempt.ended(Result(outcome=Outcome.NOT_SENT))]
+
+    def _waited_ns(self, grant: events.GrantIssued, started_ms: units.Millis) -> int:
+        epoch = grant.authority_epoch
+        since_ns = self._owner_time.since_ns(started_ms, authority_epoch=epoch)
+        # What nothing proves to be fresh is too late.
+        return (grant.send_within_ms + 1) * units.NANOS_PER_MILLI if since_ns is None else since_ns
 
     def _start_held(self) -> list[Step[A]]:
         steps: list[Step[A]] = []
@@ -261,6 +264,7 @@ class Membership(Generic[A]):
         | events.MemberSlotReturned,
     ) -> list[Step[A]]:
         if self.phase is Phase.LEAVING:
+            self._has_left = not isinstance(event, events.MemberSlotGranted)
             return []
         match event:
             case events.MemberSlotGranted():

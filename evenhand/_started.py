@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Generic
 
 from evenhand._attempt import A
-from evenhand._words import events, ids, inputs
+from evenhand._words import events, ids, inputs, units
 
 LEASES_PER_BEAT_MAX: Final = 1_024
 """As many as a cell takes in one heartbeat."""
@@ -21,7 +21,10 @@ AboutStarted = (
 
 
 class Started(Generic[A]):
-    """Started attempts until their results are durable; only `beats` is for another thread too."""
+    """Started attempts until their results are durable.
+
+    Only `is_as_told` and `beats` are for another thread too.
+    """
 
     def __init__(self) -> None:
         self._attempts: dict[AttemptKey, A] = {}
@@ -40,10 +43,20 @@ class Started(Generic[A]):
         """Its result is durable: the lease needs no renewal any more."""
         self._attempts.pop(_key(attempt), None)
 
+    def is_as_told(self, epoch: ids.MemberEpoch) -> bool:
+        """Whether the owner knows of each attempt here that it takes a place of this life."""
+        attempts = self._attempts.copy().values()
+        return all(one.grant.member_epoch == epoch and not one.lease_lost for one in attempts)
+
     def beats(
-        self, member: ids.MemberId, epoch: ids.MemberEpoch
+        self, member: ids.MemberId, epoch: ids.MemberEpoch, sent_ms: units.Millis | None
     ) -> Iterator[inputs.HeartbeatReported]:
         """A sign of life of the member that renews the leases of this life.
+
+        Args:
+            member: who is alive.
+            epoch: which life of it.
+            sent_ms: its own clock, if it offers its free places.
 
         Returns: one heartbeat, or more if there are many leases.
         """
@@ -56,7 +69,9 @@ class Started(Generic[A]):
         ]
         for first in range(0, max(1, len(leases)), LEASES_PER_BEAT_MAX):
             some = tuple(leases[first : first + LEASES_PER_BEAT_MAX])
-            yield inputs.HeartbeatReported(member=member, member_epoch=epoch, leases=some)
+            yield inputs.HeartbeatReported(
+                member=member, member_epoch=epoch, leases=some, sent_ms=sent_ms
+            )
 
     def heard(self, event: AboutStarted) -> None:
         """Let the attempt know, if it has not ended."""

@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from evenhand._attempt import A
-from evenhand._member import Barred, Joining, Membership, Phase, Run, Step, Told
+from evenhand._life import Barred, Joining, Phase, Run, Step, Told
+from evenhand._member import Membership
 from evenhand._outcome import Result, result_of
 from evenhand._transport import Link, Links
 from evenhand._words import events, ids, inputs

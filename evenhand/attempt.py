@@ -25,9 +25,10 @@ class Attempt(BaseAttempt):
         report: Callable[[inputs.Input], None],
         now_ns: Callable[[], int],
         acquire: Callable[[Identity, Submission], AbstractContextManager["Attempt"]],
+        waited_ns: int = 0,
     ) -> None:
-        """Made by the SDK at the moment in which it sends the start request."""
-        super().__init__(grant, report=report, now_ns=now_ns)
+        """Made by the SDK when it asks for the start, or `waited_ns` after a standing start."""
+        super().__init__(grant, report=report, now_ns=now_ns, waited_ns=waited_ns)
         self._acquire = acquire
 
     def checkpoint(

@@ -37,6 +37,7 @@ class FakeEvenhand:
         waiting_max: int = 1_000,
         send_within_ms: int = 1_000,
         attempts_max: int = 5,
+        standing: Sequence[str] = (),
     ) -> None:
         """It begins empty.
 
@@ -47,6 +48,7 @@ class FakeEvenhand:
             waiting_max: operations of one tenant that may wait.
             send_within_ms: how soon after its start request a call must be sent.
             attempts_max: attempts of one operation that may fail or stay unknown.
+            standing: pools with standing starts.
         """
         self._cell = FakeCell(
             Bounds(
@@ -56,6 +58,7 @@ class FakeEvenhand:
                 waiting_max=waiting_max,
                 send_within_ms=send_within_ms,
                 attempts_max=attempts_max,
+                standing=tuple(standing),
             )
         )
 

@@ -71,6 +71,8 @@ class Heartbeat(Request):
     member_epoch: Name
     leases: Annotated[list[Lease], Field(max_length=LEASES_MAX, default_factory=list)]
     """The leases that it renews."""
+    sent_ms: Count | None = None
+    """The member's own clock, rounded down: its free places may stand. null: they do not."""
 
 
 class RefusedLease(Reply):
@@ -88,6 +90,8 @@ class Beaten(Reply):
     leases_expire_at: Instant | None = None
     """When those that were renewed end; null if none was."""
     refused: list[RefusedLease]
+    owner_time_ms: int | None = None
+    """The owner's time, as `PlacesOffered` delivers it; null if no free place stands."""
 
 
 class Delivery(Reply):

@@ -19,6 +19,7 @@ from schemas import member_bodies as m
 from schemas.codes import Code
 from schemas.ids import SELF_POOL, MemberEpoch, OperationId, PoolId, TenantId, member_of_key
 from schemas.topics import Topic
+from schemas.units import Millis
 
 HEARTBEAT_MS_MAX = 1_000
 """A third of the time to live that cells start with."""
@@ -90,6 +91,7 @@ async def send_heartbeat(
             i.LeaseName(operation=OperationId(bytes.fromhex(one.operation)), epoch=one.epoch)
             for one in body.leases
         ),
+        sent_ms=None if body.sent_ms is None else Millis(body.sent_ms),
     )
     decided = await say(door, Topic.MEMBERS, word, wait_ms)
     if decided.told is None:
@@ -97,7 +99,7 @@ async def send_heartbeat(
     over = decided.find(e.JoinRefused)
     if over is not None:
         raise refusal(over.code, "Expected the newest life of the member, but it has ended")
-    renewed = decided.find(e.LeasesRenewed)
+    renewed, offered = decided.find(e.LeasesRenewed), decided.find(e.PlacesOffered)
     return m.Beaten(
         member=member,
         leases_expire_at=None if renewed is None else instant(renewed.expires_ms),
@@ -106,6 +108,7 @@ async def send_heartbeat(
             for _, one in decided.told
             if isinstance(one, e.RenewRefused)
         ],
+        owner_time_ms=None if offered is None else offered.time_ms,
     )
 
 

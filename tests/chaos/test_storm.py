@@ -10,6 +10,7 @@ FAULTS = int(os.environ.get("FAULTS", "8"))
 
 
 def test_a_storm_loses_no_work_and_does_none_twice_without_saying_so(world: World) -> None:
+    world.configure(standing=SEED % 2 == 0)
     storm = Storm(world, SEED)
     try:
         storm.rage(FAULTS)

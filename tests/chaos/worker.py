@@ -1,7 +1,8 @@
 """A worker that kills itself at one point of an attempt: the shipped SDK over a link with a trap.
 
 `python -m tests.chaos.worker PROVIDER_URL MEMBER`; TRAP names the point, and TRAP_MARK a file that
-is made first, so that the next life of the worker goes on unharmed. MUTE loses every heartbeat but
+is made first, so that the next life of the worker goes on unharmed. TRAP_STOPS stops it there
+instead, until somebody continues it. MUTE loses every heartbeat but
 the first of each life; CLOCK_OFF_S sets its wall clock wrong.
 """
 
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 
@@ -51,8 +52,11 @@ class Trap:
     def at(self, point: str) -> bool:
         return point == self._point and not self._mark.exists()
 
-    def close(self) -> NoReturn:
+    def close(self) -> None:
         self._mark.touch()
+        if _STOPS:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("Expected to be dead")
 
@@ -111,6 +115,7 @@ def set_clock_wrong(off_s: float) -> None:
 
 
 _MUTE = bool(os.environ.get("MUTE"))
+_STOPS = bool(os.environ.get("TRAP_STOPS"))
 _TRAP = Trap(os.environ.get("TRAP", ""), Path(os.environ.get("TRAP_MARK", "/nonexistent")))
 
 

@@ -29,6 +29,7 @@ from tests.support.rig import Rig, Tail
 
 SLOTS = 6
 LEASE_MS = Millis(1_200)
+SEND_WITHIN_MS = 1_000
 HOLD_MS = Millis(12_000)
 """Longer than the provider's slowest call by far: it must not be what resolves anything."""
 SPEED_UP = 10
@@ -56,17 +57,7 @@ class World:
         self.rig = Rig(self.log, settings, processes, home)
         self.ports = broker.ports
         self.schedulers = [self.scheduler("a"), self.scheduler("b")]
-        self.rig.configure(
-            slots=SLOTS,
-            cell={"member_ttl_ms": Millis(1_500), "join_by_ms": Millis(5_000)},
-            domain={
-                "claim_by_ms": Millis(4_000),
-                "send_within_ms": Millis(1_000),
-                "retry_backoff_ms": Millis(200),
-                "unknown_hold_ms": HOLD_MS,
-            },
-            pool={"lease_ms": LEASE_MS},
-        )
+        self.configure()
         self._provider_port = free_port()
         self._record = home / "record.jsonl"
         self._provider()
@@ -77,6 +68,20 @@ class World:
         self.ended: dict[OperationId, type] = {}
         self._decisions = Tail(self.log, Topic.DECISIONS)
         self._phase: Counter[str] = Counter()
+
+    def configure(self, *, standing: bool = False) -> None:
+        """Short spans, so that every fault has its effect soon; maybe starts that stand."""
+        self.rig.configure(
+            slots=SLOTS,
+            cell={"member_ttl_ms": Millis(1_500), "join_by_ms": Millis(5_000)},
+            domain={
+                "claim_by_ms": Millis(4_000),
+                "send_within_ms": Millis(SEND_WITHIN_MS),
+                "retry_backoff_ms": Millis(200),
+                "unknown_hold_ms": HOLD_MS,
+            },
+            pool={"lease_ms": LEASE_MS, "standing": standing},
+        )
 
     def scheduler(self, data: str) -> Process:
         through = self._broker.through("schedulers")

@@ -21,7 +21,7 @@ from schemas import inputs as i
 from schemas.codec import decode
 from schemas.ids import DimensionName
 from schemas.topics import Topic
-from tests.support.desk import Desk
+from tests.support.desk import STANDING, Desk
 from tests.support.kafka import Log, until
 from tests.support.twins import AsyncTwin, SyncTwin, Twin
 
@@ -47,20 +47,28 @@ def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def _make_room(log: Log) -> None:
-    """Slots for every outcome that the tests of a run leave unknown: each keeps its own."""
+    """Slots for every outcome that the tests of a run leave unknown: each keeps its own.
+
+    And a pool with standing starts.
+    """
     slots = i.DimensionConfig(
         name=DimensionName("slots"), unit="slots", kind="concurrency", limit=SLOTS
     )
     body = i.DomainConfig(dimensions=(slots,))
     by = {"author": "test", "reason": "unknown outcomes keep their slots"}
     log.send(Topic.CONTROL, i.ConfigProposed(scope="domain", name="default", domain=body, **by))
+    pool = i.PoolConfig(standing=True)
+    log.send(Topic.CONTROL, i.ConfigProposed(scope="pool", name=STANDING, pool=pool, **by))
 
     def is_active() -> bool:
         told = [decode(one.value or b"") for one in log.read(Topic.CAPACITY)]
         assert not any(isinstance(event, e.ConfigRefused) for event in told), told
-        return any(isinstance(event, e.ConfigActivated) and event.domain == body for event in told)
+        active = [event for event in told if isinstance(event, e.ConfigActivated)]
+        return {"domain", "pool"} <= {
+            one.scope for one in active if one.domain == body or one.pool == pool
+        }
 
-    until(is_active, "more slots")
+    until(is_active, "more slots, and the pool")
 
 
 @pytest.fixture(params=["fake", "http", "kafka", "door"])
@@ -72,7 +80,7 @@ def cell(request: pytest.FixtureRequest) -> str:
 def desk(request: pytest.FixtureRequest, cell: str) -> Iterator[Desk]:
     twin, asynchronous = TWINS[request.param], request.param == "async"
     if cell == "fake":
-        fake = FakeEvenhand()
+        fake = FakeEvenhand(pools=("default", STANDING), standing=(STANDING,))
         door = (fake.async_transport if asynchronous else fake.transport)(TENANT, USER)
         both = {"transport": door, "via": fake, **WHO}
         desk = Desk(twin(both, both), fake)

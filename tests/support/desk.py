@@ -10,6 +10,8 @@ from schemas.bodies import Operation, State
 from tests.support.kafka import until
 from tests.support.twins import Twin
 
+STANDING = "standing"
+"""A pool with standing starts."""
 INTENT: dict[str, Any] = {
     "pool": "default",
     "domain": "default",
@@ -39,7 +41,7 @@ class Desk:
         return found
 
     def worker(self, handle: Callable[[Attempt], Result | None], **options: Any) -> Any:
-        return self.twin.worker(handle, pool="default", via=self.kafka, **options)
+        return self.twin.worker(handle, **{"pool": "default", "via": self.kafka, **options})
 
     def until_state(self, operation: str, *states: State) -> Operation:
         until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")

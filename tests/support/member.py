@@ -4,7 +4,8 @@ from itertools import count
 from typing import Any
 
 from evenhand._attempt import BaseAttempt
-from evenhand._member import Joining, Membership, Run
+from evenhand._life import Joining, Run
+from evenhand._member import Membership
 from evenhand._outcome import Result, by_the_rule, result_of
 from schemas import events as e
 from schemas import inputs as i

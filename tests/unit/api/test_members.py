@@ -133,6 +133,7 @@ def test_a_heartbeat_tells_what_it_renewed_and_what_the_member_has_lost(door: En
         "member": member(door),
         "leases_expire_at": "2023-11-14T22:13:20.000Z",
         "refused": [{"operation": "01" * 16, "epoch": 3, "code": "lease-not-held"}],
+        "owner_time_ms": None,
     }
     (word,) = door.sender.sent
     assert word.leases[1] == i.LeaseName(operation=b"\1" * 16, epoch=3)
@@ -193,3 +194,17 @@ def test_a_wait_that_is_no_number_is_malformed(door: Entrance, wait: str) -> Non
     path = f"/v1/members/{member(door)}/deliveries"
     found = door.ask("GET", path, key="worker", headers={"Prefer": wait})
     assert found.json()["code"] == "malformed"
+
+
+def test_a_heartbeat_with_a_clock_is_told_the_owners_time_where_places_stand(
+    door: Entrance,
+) -> None:
+    name = {"member": member(door), "member_epoch": "e1"}
+    door.sender.owner = lambda _: [
+        e.HeartbeatRecorded(**name),
+        e.PlacesOffered(**name, sent_ms=9, time_ms=START_MS, authority_epoch=1),
+    ]
+    path, body = f"/v1/members/{member(door)}:heartbeat", {"member_epoch": "e1", "sent_ms": 9}
+    found = door.ask("POST", path, key="worker", json=body)
+    assert found.json()["owner_time_ms"] == START_MS
+    assert door.sender.sent == [i.HeartbeatReported(**name, sent_ms=9)]

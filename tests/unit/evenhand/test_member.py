@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand._member import Barred, Joining, Run, Told
+from evenhand._life import Barred, Joining, Run, Told
 from schemas import events as e
 from schemas import inputs as i
 from tests.support.member import Life
@@ -16,7 +16,7 @@ def test_it_joins_with_what_it_is() -> None:
 def test_its_heart_beats_from_the_moment_in_which_it_is_a_member() -> None:
     life = Life(joined=False)
     assert life.membership.beat() == []
-    beat = i.HeartbeatReported(member="m1", member_epoch="e1")
+    beat = i.HeartbeatReported(member="m1", member_epoch="e1", sent_ms=1_000)
     assert life.hear(life.slot_granted()) == [beat]
     assert life.membership.beat() == [beat]
 
