@@ -10,6 +10,9 @@ NANOS = 1_000_000
 """In a millisecond."""
 WHOLE = 100
 """Percent: the whole limit at once is no pace."""
+USUAL = 10
+"""Percent where nothing is configured, but in windows longer than `UNPACED_MS`."""
+UNPACED_MS = 600_000
 
 
 class Pace:
@@ -46,7 +49,7 @@ class Pace:
 
 def _burst_ms(dimension: DimensionConfig) -> int | None:
     """The burst in hundredths of a millisecond; None where there is no pace."""
-    percent = dimension.pace_percent
-    if percent is None or percent == WHOLE or dimension.window_ms is None:
+    percent, window_ms = dimension.pace_percent, dimension.window_ms
+    if window_ms is None or percent == WHOLE or (percent is None and window_ms > UNPACED_MS):
         return None
-    return dimension.window_ms * percent
+    return window_ms * (USUAL if percent is None else percent)

@@ -24,6 +24,11 @@ COST_NS_MAX = WINDOW_MS_MAX * NANOS_PER_MILLI
 BUCKETS_PER_WINDOW = 256
 """Exits are rounded up to W/256: 0.4 % of the budget for bounded state (R48)."""
 BUCKET_MS_MIN = Millis(1)
+PACE_PERCENT = 10
+"""Of a limit at once, the rest at the window's own rate: beside a greedy tenant one of 1 % then
+waits seconds, not a minute, for less than 1 % of the budget (scheduling.md section 2)."""
+PACED_WINDOW_MS_MAX = Millis(600_000)
+"""Longer windows have no pace by themselves: nobody wants to wait hours for what a day allows."""
 RHO_PPM = 200
 """Slew of the entry time and drift of the host's clock (scheduling.md section 5)."""
 CLOCK_SPREAD_MS = Millis(21)

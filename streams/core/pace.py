@@ -15,6 +15,8 @@ from typing import NamedTuple
 from schemas.inputs import DimensionConfig
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos
 
+from .limits import PACE_PERCENT, PACED_WINDOW_MS_MAX
+
 HUNDRED = 100
 
 
@@ -47,7 +49,11 @@ def rate(dimension: DimensionConfig) -> Rate:
 def burst_ns(dimension: DimensionConfig) -> Nanos | None:
     """How much may be used at once, as the time in which it drains; None without a pace."""
     window_ms, percent = dimension.window_ms, dimension.pace_percent
-    if window_ms is None or percent is None or percent == HUNDRED or not dimension.limit:
+    if window_ms is None or not dimension.limit:
+        return None
+    if percent is None:
+        percent = PACE_PERCENT if window_ms <= PACED_WINDOW_MS_MAX else HUNDRED
+    if percent == HUNDRED:
         return None
     return Nanos(window_ms * NANOS_PER_MILLI * percent // HUNDRED)
 

@@ -221,10 +221,12 @@ def settled(dimension: DimensionConfig, reserved: int, actual: int | None) -> in
 
 def burst(dimension: DimensionConfig) -> int | None:
     """What a pace lets through at once, as the nanoseconds in which it drains."""
-    percent = dimension.pace_percent
-    if percent is None or percent == 100 or not dimension.window_ms or not dimension.limit:
+    percent, window_ms = dimension.pace_percent, dimension.window_ms or 0
+    if percent is None:
+        percent = 10 if window_ms <= 600_000 else 100
+    if percent == 100 or not window_ms or not dimension.limit:
         return None
-    return dimension.window_ms * NANOS * percent // 100
+    return window_ms * NANOS * percent // 100
 
 
 def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -> int:

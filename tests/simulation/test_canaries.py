@@ -1,5 +1,6 @@
 """Each rule of leases, unknown outcomes and retries, broken on purpose, is found in some world."""
 
+import contextlib
 import dataclasses
 from random import Random
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from schemas.inputs import HeartbeatReported
 from schemas.units import Millis
-from streams.core import leases, retries, settlement, standing, unknowns
+from streams.core import leases, pace, retries, settlement, standing, unknowns
 from streams.core.holds import Holds
 from streams.core.operations import Uncertain
 from streams.core.state import State
@@ -126,16 +127,27 @@ def test_the_audit_that_users_have_finds_nothing_in_a_world(first: int) -> None:
         assert audited.found(here.journal.records, here.inputs, here.public) == ()
 
 
-def test_the_audit_that_users_have_finds_unsafe_work_that_ran_twice(
+@pytest.mark.parametrize(
+    ("owner", "name", "defect", "weather", "check"),
+    [
+        (retries, "SAFE", ALL, UNCLEAR, "retries"),
+        (pace, "opens_ms", lambda *_: 0, {}, "budgets"),
+    ],
+)
+def test_the_audit_that_users_have_finds_work_done_twice_and_grants_against_a_pace(
+    owner: Any,
+    name: str,
+    defect: Any,
+    weather: dict[str, float],
+    check: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retries, "SAFE", ALL)
+    monkeypatch.setattr(owner, name, defect)
     for seed in range(1, SEEDS):
-        here = world(seed, UNCLEAR)
-        try:
+        here = world(seed, weather)
+        with contextlib.suppress(Broken):
             here.run()
-        except Broken:
-            found = audited.found(here.journal.records, here.inputs, here.public)
-            assert "retries" in {one.check for one in found}
+        found = audited.found(here.journal.records, here.inputs, here.public)
+        if check in {one.check for one in found}:
             return
     pytest.fail(f"{SEEDS} worlds did not notice")

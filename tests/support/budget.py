@@ -1,4 +1,4 @@
-"""The budget that handmade histories draw on: small limits, so that a test reaches them soon."""
+"""The budget that handmade histories draw on: small limits without a pace, reached soon."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from tests.support.words import i
 
 REQUESTS = i.DimensionConfig(
-    name="requests-1s", unit="requests", kind="sliding", limit=3, window_ms=1_000
+    name="requests-1s", unit="requests", kind="sliding", limit=3, window_ms=1_000, pace_percent=100
 )
 TOKENS = i.DimensionConfig(
-    name="tokens-1s", unit="tokens", kind="sliding", limit=90, window_ms=1_000
+    name="tokens-1s", unit="tokens", kind="sliding", limit=90, window_ms=1_000, pace_percent=100
 )
 SLOTS = i.DimensionConfig(name="slots", unit="slots", kind="concurrency", limit=2)
 DOMAIN = i.DomainConfig(

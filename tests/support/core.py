@@ -159,10 +159,12 @@ class Core:
 
 
 def dimension(name: str, limit: int, **over: Any) -> i.DimensionConfig:
-    kind = {"slots": "concurrency"}.get(name, "sliding")
+    """Without a pace: what fits goes at once, unless a test is about that."""
+    kind = over.get("kind", {"slots": "concurrency"}.get(name, "sliding"))
     unit = name.partition("-")[0]
     window = None if kind == "concurrency" else 60_000
     fields = {"name": name, "unit": unit, "kind": kind, "limit": limit, "window_ms": window}
+    fields["pace_percent"] = 100 if kind in ("sliding", "fixed") else None
     return i.DimensionConfig(**{**fields, **over})
 
 

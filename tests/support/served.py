@@ -64,7 +64,12 @@ class Cell:
         """A domain `d`, a pool `p` and a member with two places in it."""
         dimensions = (
             i.DimensionConfig(
-                name="tokens", unit="tokens", kind="sliding", limit=1000, window_ms=60_000
+                name="tokens",
+                unit="tokens",
+                kind="sliding",
+                limit=1000,
+                window_ms=60_000,
+                pace_percent=100,
             ),
             i.DimensionConfig(name="slots", unit="slots", kind="concurrency", limit=4),
         )

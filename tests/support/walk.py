@@ -60,8 +60,8 @@ class Walk:
                 ),
                 c.domain(
                     c.dimension("slots", 4),
-                    c.dimension("requests", 9, window_ms=2_000),
-                    c.dimension("tokens", 900, window_ms=3_000, amount="actual"),
+                    c.dimension("requests", 9, window_ms=2_000, pace_percent=None),
+                    c.dimension("tokens", 900, window_ms=3_000, amount="actual", pace_percent=50),
                     c.dimension("tokens-end", 2_000, window_ms=1_000, instant="completion"),
                     c.dimension("tokens-day", 20_000, window_ms=9_000, kind="fixed", reset_ms=500),
                     policy=self.chance.choice(POLICIES),

@@ -221,3 +221,15 @@ def test_another_limit_begins_with_an_empty_pace_and_a_step_of_time_moves_it() -
     history.join("n")
     history.grant(history.submit("c"), member="n")
     assert history.audit().found == 1
+
+
+@pytest.mark.parametrize(("window_ms", "found"), [(1_000, 1), (600_000, 1), (600_001, 0)])
+def test_a_window_of_up_to_ten_minutes_has_a_pace_unless_it_is_told_not_to(
+    window_ms: int, found: int
+) -> None:
+    usual = replace(paced(limit=5), window_ms=window_ms, pace_percent=None)
+    history = History()
+    history.configure("domain", "d", domain=domain_of(usual))
+    history.grant(history.submit("a"))
+    history.grant(history.submit("b"))
+    assert history.audit().found == found

@@ -217,7 +217,13 @@ def test_an_input_that_retention_removed_is_not_judged() -> None:
 
 def test_a_fixed_window_counts_a_call_wherever_it_may_fall() -> None:
     fixed = i.DimensionConfig(
-        name="r", unit="requests", kind="fixed", limit=1, window_ms=1_000, reset_ms=0
+        name="r",
+        unit="requests",
+        kind="fixed",
+        limit=1,
+        window_ms=1_000,
+        reset_ms=0,
+        pace_percent=100,
     )
     domain = i.DomainConfig(dimensions=(fixed,), claim_by_ms=500, send_within_ms=100, transit_ms=5)
     history = History(domain=domain)

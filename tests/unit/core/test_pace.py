@@ -225,6 +225,25 @@ def test_a_pace_is_a_part_of_the_limit(percent, active):
     assert len(c.only(e.ConfigActivated, events)) == active
 
 
+DEFAULTS = [
+    # kind, window_ms, whether the second of ten must wait
+    ("sliding", 60_000, True),
+    ("sliding", 600_000, True),
+    ("sliding", 600_001, False),
+    ("fixed", 1_000, True),
+]
+
+
+@pytest.mark.parametrize(("kind", "window_ms", "paced"), DEFAULTS)
+def test_windows_of_up_to_ten_minutes_let_a_tenth_through_at_once_and_longer_ones_all(
+    kind, window_ms, paced
+):
+    reset_ms = 0 if kind == "fixed" else None
+    window = {"kind": kind, "window_ms": window_ms, "reset_ms": reset_ms, "pace_percent": None}
+    cell = s.cell(c.dimension("requests", 10, **window))
+    assert len(s.grants(cell.run(*jobs(10)))) == (1 if paced else 10)
+
+
 def test_slots_have_no_pace():
     cell = s.cell()
     refused = s.one(e.ConfigRefused, cell.run(c.domain(c.dimension("slots", 9, pace_percent=10))))
