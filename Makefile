@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# A file's tests stay together: each of the two processes starts a broker of its own when it needs one.
+BESIDE := -n $(or $(JOBS),2) --dist loadfile
 # These reach every branch of the core, at 18 s; with all laws under the tracer it would be 55 s.
 REACH  := tests/unit/core tests/properties/test_histories.py
 
@@ -32,10 +34,10 @@ check: $(READY)
 	$(BIN)/python -m schemas.generate --check
 	$(BIN)/python -m coverage run -m pytest -q $(REACH) --doctest-modules streams/core
 	$(BIN)/python -m coverage report
-	$(PYTEST) -q tests/unit tests/properties $(REACH:%=--ignore=%) --doctest-modules schemas streams/shell/copies.py streams/shell/clock.py
+	$(PYTEST) -q $(BESIDE) tests/unit tests/properties $(REACH:%=--ignore=%) --doctest-modules schemas streams/shell/copies.py streams/shell/clock.py
 
 test: $(READY)
-	$(PYTEST) $(or $(TIERS),tests)
+	$(PYTEST) $(BESIDE) $(or $(TIERS),tests)
 
 sim: $(READY)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(N),--count $(N))

@@ -1,4 +1,4 @@
-"""What every tier shares: marks by folder, one broker a run, a topic prefix a test."""
+"""What every tier shares: marks by folder, one broker a process of tests, a topic prefix a test."""
 
 import signal
 from collections import Counter
@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """The one real broker of this run."""
+    """The real broker of this process of tests."""
     broker = Broker()
     try:
         broker.start()

@@ -112,7 +112,7 @@ def test_a_slice_of_the_play_loses_nothing_and_stays_within_the_provider_s_limit
 
 
 def test_a_provider_that_allows_half_turns_the_verdict_red(play) -> None:
-    demo = play("--seconds", "8", "--provider-percent", "50")
+    demo = play("--seconds", "2", "--provider-percent", "50")
     assert demo.process.wait(180) == DIFFERENCE, demo.said
     assert demo.summary()["overshoot"]["calls"] > 0
     assert not json.loads((demo.out / "verdict.json").read_text())["clean"]
