@@ -16,11 +16,14 @@ from schemas.codec import decode, encode
 from schemas.envelope import Envelopes
 from schemas.events import GrantIssued
 from schemas.ids import MemberId
-from schemas.inputs import JoinRequested, ResultReported, StartRequested
+from schemas.inputs import HeartbeatReported, JoinRequested, ResultReported, StartRequested
 from schemas.topics import Topic
 from tests.support.kafka import MAIN, Log, until
 from tests.support.member import Life, names
 from tests.support.words import e
+
+NOW_MS = 1_000_000
+"""The owner's time; it stands still."""
 
 
 @dataclass
@@ -69,6 +72,20 @@ class Owner:
             )
         )
         return epoch
+
+    def offer(self, epoch: str) -> None:
+        """Answer the first heartbeat: its places stand."""
+        until(lambda: self.said(Topic.MEMBERS, HeartbeatReported), "a heartbeat")
+        beat = self.said(Topic.MEMBERS, HeartbeatReported)[0]
+        self.deliver(
+            e.PlacesOffered(
+                member=self.member,
+                member_epoch=epoch,
+                sent_ms=beat.sent_ms,
+                time_ms=NOW_MS,
+                authority_epoch=1,
+            )
+        )
 
     def grant(self, epoch: str, number: int = 0, **fields: Any) -> GrantIssued:
         return Life(joined=False).grant(number, member=self.member, member_epoch=epoch, **fields)
@@ -147,13 +164,53 @@ def test_replaying_every_delivery_twice_makes_no_second_call(owner: Owner) -> No
             owner.deliver(grant)
         until(lambda: len(owner.said(Topic.STARTS, StartRequested)) == 4, "four starts")
         for grant in grants:
-            owner.deliver(e.StartAccepted(**names(grant), send_within_ms=0, latest_arrival_ms=0))
+            owner.deliver(accepted(grant))
         replay(owner)
         replay(owner)
         until(lambda: len(owner.said(Topic.RESULTS, ResultReported)) >= 4, "four results")
     assert calls == Counter(grant.operation.hex() for grant in grants)
     assert len(owner.said(Topic.STARTS, StartRequested)) == 4
     assert len(owner.said(Topic.RESULTS, ResultReported)) == 4
+
+
+def test_replaying_every_standing_start_twice_makes_no_second_call_and_a_late_one_none(
+    owner: Owner,
+) -> None:
+    calls: Counter[str] = Counter()
+    worker = Worker(
+        lambda attempt: calls.update([attempt.operation]),
+        pool="p",
+        via=owner.kafka,
+        member=owner.member,
+        places=4,
+        stop_wait_s=1.0,
+    )
+    with worker:
+        epoch = owner.take_in()
+        owner.offer(epoch)
+        grants = [owner.grant(epoch, n, started_ms=NOW_MS, send_within_ms=20_000) for n in range(4)]
+        late = owner.grant(epoch, 4, started_ms=NOW_MS, send_within_ms=0)
+        for copies in range(3):
+            for grant in (*grants, late):
+                owner.deliver(grant)
+                owner.deliver(accepted(grant))
+            until(
+                lambda: len(owner.said(Topic.RESULTS, ResultReported)) >= 5,
+                f"five results after {copies} copies",
+            )
+        replay(owner)
+        owner.deliver(owner.grant(epoch, 5))
+        until(lambda: owner.said(Topic.STARTS, StartRequested), "the start that is asked for")
+    assert calls == Counter(grant.operation.hex() for grant in grants)
+    results = {one.operation: one.outcome for one in owner.said(Topic.RESULTS, ResultReported)}
+    assert len(results) == len(owner.said(Topic.RESULTS, ResultReported)) == 5
+    assert results[late.operation] == "not_sent"
+    (asked,) = owner.said(Topic.STARTS, StartRequested)
+    assert asked.operation == (5).to_bytes(16, "big")
+
+
+def accepted(grant: GrantIssued) -> Any:
+    return e.StartAccepted(**names(grant), send_within_ms=0, latest_arrival_ms=0)
 
 
 def replay(owner: Owner) -> None:
