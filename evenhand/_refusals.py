@@ -174,6 +174,12 @@ class UnknownDomain(EvenhandError):
     code = Code.UNKNOWN_DOMAIN
 
 
+class LaneNotEntitled(EvenhandError):
+    """The tenant is not entitled to this lane."""
+
+    code = Code.LANE_NOT_ENTITLED
+
+
 class TenantQueueFull(EvenhandError):
     """The tenant's queue is full."""
 

@@ -35,6 +35,7 @@ class Code(StrEnum):
     REFERENCE_TOO_LONG = "reference-too-long"
     UNKNOWN_POOL = "unknown-pool"
     UNKNOWN_DOMAIN = "unknown-domain"
+    LANE_NOT_ENTITLED = "lane-not-entitled"
     TENANT_QUEUE_FULL = "tenant-queue-full"
     DOMAIN_QUEUE_FULL = "domain-queue-full"
     CELL_QUEUE_FULL = "cell-queue-full"
@@ -108,6 +109,7 @@ CODES: dict[Code, CodeInfo] = {
     Code.REFERENCE_TOO_LONG: CodeInfo(422, "A reference is longer than the cell accepts"),
     Code.UNKNOWN_POOL: CodeInfo(422, "No such pool"),
     Code.UNKNOWN_DOMAIN: CodeInfo(422, "No such budget domain"),
+    Code.LANE_NOT_ENTITLED: CodeInfo(403, "The tenant is not entitled to this lane"),
     Code.TENANT_QUEUE_FULL: CodeInfo(429, "The tenant's queue is full", temporary=True),
     Code.DOMAIN_QUEUE_FULL: CodeInfo(429, "The domain's queue is full", temporary=True),
     Code.CELL_QUEUE_FULL: CodeInfo(429, "The cell's queue is full", temporary=True),

@@ -349,6 +349,14 @@ class GrantIssued(Word):
     """where its state is"""
     started_ms: Millis | None = None
     """set for a standing start, which is claimed and started in this entry: its time less all steps of time; null: the start is asked for"""
+    lane_key: int = 0
+    """key of the lane at the pick"""
+    lane_weight: int = 1
+    """weight of the lane at the grant"""
+    lane_lift: int = 0
+    """lift generation of the lane's counter"""
+    by_floor: bool = False
+    """true if bulk took of its reserve, which it may while it is owed its floor"""
 
 
 class GrantRevoked(Word):
@@ -683,6 +691,8 @@ class OperationDeferred(Word):
     """dimension that binds"""
     not_before_ms: Millis | None = None
     """earliest instant at which it can fit; null means unknown"""
+    held_by: str = 'budget'
+    """what is in the way: budget, or reserve for bulk that would not leave it free"""
 
 
 class OperationExpired(Word):

@@ -37,7 +37,8 @@ def _field(field: dict[str, Any]) -> list[str]:
     annotation = python_type(field["type"], field.get("python"))
     default = ""
     if "default" in field:
-        value = () if field["default"] == [] else field["default"]
+        value = field["default"]
+        value = tuple(value) if isinstance(value, list) else value
         richer = field.get("python")
         default = f" = {richer}({value!r})" if richer and value is not None else f" = {value!r}"
     doc = field["doc"].replace("\\", "\\\\")

@@ -77,6 +77,8 @@ class TenantConfig(Word):
     """largest context a checkpoint may declare"""
     artifacts_max: int = 32
     """most artifacts a checkpoint may declare"""
+    lanes: tuple[str, ...] = ('interactive',)
+    """lanes that its work may be in: interactive, decision, bulk"""
 
 
 class CellConfig(Word):
@@ -157,6 +159,14 @@ class DomainConfig(Word):
     """an unknown outcome keeps its slot so long after its start; at least the provider's maximum call time"""
     call_ms_max: Millis | None = None
     """the provider ends every call by then; null means that it promises nothing"""
+    interactive_weight: int = 70
+    """share of lane interactive against the other lanes, 1 to 1,000,000"""
+    decision_weight: int = 25
+    """share of lane decision"""
+    bulk_weight: int = 5
+    """share of lane bulk; it is its floor"""
+    bulk_reserve_percent: int = 15
+    """part of each limit that bulk leaves free, unless it is owed its floor"""
 
 
 class LeaseName(Word):

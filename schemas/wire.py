@@ -378,6 +378,10 @@ def write_DomainConfig(word, head=b""):
         LONG[word.cooldown_ms],
         LONG[word.unknown_hold_ms],
         LONG_OR_NULL[word.call_ms_max],
+        LONG[word.interactive_weight],
+        LONG[word.decision_weight],
+        LONG[word.bulk_weight],
+        LONG[word.bulk_reserve_percent],
     ))
 
 
@@ -483,7 +487,31 @@ def read_DomainConfig(data, at):
         call_ms_max = None
     else:
         raise Malformed("Expected a branch of a union")
-    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max), at
+    interactive_weight = data[at]
+    if interactive_weight < 0x80:
+        interactive_weight = (interactive_weight >> 1) ^ -(interactive_weight & 1)
+        at += 1
+    else:
+        interactive_weight, at = read_long(data, at)
+    decision_weight = data[at]
+    if decision_weight < 0x80:
+        decision_weight = (decision_weight >> 1) ^ -(decision_weight & 1)
+        at += 1
+    else:
+        decision_weight, at = read_long(data, at)
+    bulk_weight = data[at]
+    if bulk_weight < 0x80:
+        bulk_weight = (bulk_weight >> 1) ^ -(bulk_weight & 1)
+        at += 1
+    else:
+        bulk_weight, at = read_long(data, at)
+    bulk_reserve_percent = data[at]
+    if bulk_reserve_percent < 0x80:
+        bulk_reserve_percent = (bulk_reserve_percent >> 1) ^ -(bulk_reserve_percent & 1)
+        at += 1
+    else:
+        bulk_reserve_percent, at = read_long(data, at)
+    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max, interactive_weight, decision_weight, bulk_weight, bulk_reserve_percent), at
 
 
 def write_LeaseName(word, head=b""):
@@ -588,6 +616,7 @@ def write_TenantConfig(word, head=b""):
         LONG[word.turns_max],
         LONG[word.context_bytes_max],
         LONG[word.artifacts_max],
+        *array(word.lanes, STRING.__getitem__),
     ))
 
 
@@ -641,7 +670,8 @@ def read_TenantConfig(data, at):
         at += 1
     else:
         artifacts_max, at = read_long(data, at)
-    return TenantConfig(weight, rank, waiting_count_max, waiting_bytes_max, budgets, runtime_ms_max, turns_max, context_bytes_max, artifacts_max), at
+    lanes, at = read_array(data, at, read_string)
+    return TenantConfig(weight, rank, waiting_count_max, waiting_bytes_max, budgets, runtime_ms_max, turns_max, context_bytes_max, artifacts_max, lanes), at
 
 
 def write_TopicIdentity(word, head=b""):
@@ -2897,6 +2927,10 @@ def write_GrantIssued(word, head=b""):
         LONG[word.checkpoint],
         STRING_OR_NULL[word.checkpoint_ref],
         LONG_OR_NULL[word.started_ms],
+        LONG[word.lane_key],
+        LONG[word.lane_weight],
+        LONG[word.lane_lift],
+        BOOLEAN[word.by_floor],
     ))
 
 
@@ -3185,7 +3219,26 @@ def read_GrantIssued(data, at):
         started_ms = None
     else:
         raise Malformed("Expected a branch of a union")
-    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms), at
+    lane_key = data[at]
+    if lane_key < 0x80:
+        lane_key = (lane_key >> 1) ^ -(lane_key & 1)
+        at += 1
+    else:
+        lane_key, at = read_long(data, at)
+    lane_weight = data[at]
+    if lane_weight < 0x80:
+        lane_weight = (lane_weight >> 1) ^ -(lane_weight & 1)
+        at += 1
+    else:
+        lane_weight, at = read_long(data, at)
+    lane_lift = data[at]
+    if lane_lift < 0x80:
+        lane_lift = (lane_lift >> 1) ^ -(lane_lift & 1)
+        at += 1
+    else:
+        lane_lift, at = read_long(data, at)
+    by_floor, at = read_boolean(data, at)
+    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms, lane_key, lane_weight, lane_lift, by_floor), at
 
 
 def write_GrantRevoked(word, head=b""):
@@ -4303,6 +4356,7 @@ def write_OperationDeferred(word, head=b""):
         STRING[word.level],
         STRING[word.dimension],
         LONG_OR_NULL[word.not_before_ms],
+        STRING[word.held_by],
     ))
 
 
@@ -4354,7 +4408,15 @@ def read_OperationDeferred(data, at):
         not_before_ms = None
     else:
         raise Malformed("Expected a branch of a union")
-    return OperationDeferred(tenant, operation, domain, level, dimension, not_before_ms), at
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    held_by = data[at:at + size].decode()
+    at += size
+    return OperationDeferred(tenant, operation, domain, level, dimension, not_before_ms, held_by), at
 
 
 def write_OperationExpired(word, head=b""):

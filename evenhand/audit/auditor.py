@@ -25,6 +25,7 @@ from .cursor import Cursor
 from .findings import Findings
 from .folds import Folds
 from .grants import Grants
+from .lanes import Lanes
 from .leases import Leases
 from .lives import Lives
 from .logs import Logs
@@ -88,7 +89,7 @@ class _Auditor:
         self._leases = Leases(cursor, config, book)
         self._standing = Standing(cursor, config)
         self._publication = Publication(cursor, logs, partition_of)
-        order = Order(cursor, book)
+        order, lanes = Order(cursor, book), Lanes(cursor, config, book)
         lives, grants = Lives(cursor, book), Grants(cursor, config, book)
         starts, places = Starts(cursor, config, book), Places(cursor, config, book)
         self._handlers: dict[type, list[Handler]] = {}
@@ -97,6 +98,7 @@ class _Auditor:
             lives.handlers(),
             grants.handlers(),
             order.handlers(),
+            lanes.handlers(),
             places.handlers(),
             starts.handlers(),
             self._standing.handlers(),
@@ -110,6 +112,7 @@ class _Auditor:
             self._provider.handlers(),
             Folds(book, config).handlers(),
             order.returns(),
+            lanes.returns(),
         ):
             for kind, handler in check.items():
                 self._handlers.setdefault(kind, []).append(handler)

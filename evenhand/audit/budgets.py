@@ -14,7 +14,9 @@ from schemas import events as e
 from schemas.entry import Entry
 from schemas.ids import DomainId, TenantId
 from schemas.inputs import DimensionConfig
+from schemas.lanes import BULK
 
+from .amounts import amount_of, reserve
 from .book import Book
 from .config import Config
 from .cursor import Cursor
@@ -91,14 +93,17 @@ class Budgets:
             return
         key = key_of(event)
         levels, now_ms = self._of(event.tenant, event.domain), self._cursor.time_ms
+        bound = event.lane == BULK and not event.by_floor
+        percent = self._config.domains[event.domain].bulk_reserve_percent if bound else 0
         for limited in levels:
             dimension = limited.config
-            amount = _amount(event, dimension)
+            amount = amount_of(event, dimension)
             used = limited.window.used(now_ms)
             where = f"{limited.place[0]} {dimension.name} of {event.domain}"
-            if amount and used + amount > dimension.limit:
+            most = dimension.limit - (reserve(dimension, percent) if percent else 0)
+            if amount and used + amount > most:
                 counted = f"{used} counted and {amount} were granted"
-                self._cursor.found(CHECK, f"Expected {dimension.limit} in {where}, but {counted}")
+                self._cursor.found(CHECK, f"Expected {most} in {where}, but {counted}")
             if amount and not limited.pace.allows(dimension, now_ms):
                 self._cursor.found(CHECK, f"Expected no grant yet by the pace of {where}")
             limited.window.hold(key, amount)
@@ -136,12 +141,12 @@ class Budgets:
             return
         grant = reservation.grant
         for limited in self._charged.pop(key, ()):
-            amount = _amount(grant, limited.config)
+            amount = amount_of(grant, limited.config)
             if limited.config.unit == "tokens" and tokens_actual is not None:
                 refund = limited.config.amount == "actual"
                 amount = tokens_actual if refund else max(amount, tokens_actual)
             limited.window.used(now_ms)
-            change = amount - _amount(grant, limited.config)
+            change = amount - amount_of(grant, limited.config)
             if change < 0 or limited.window.holds(key, now_ms):
                 self._pay(limited, change)
             limited.window.settle(key, amount, now_ms, grant.send_within_ms)
@@ -152,7 +157,7 @@ class Budgets:
         for limited in self._charged.pop(key, ()):
             limited.window.drop(key)
             if reservation is not None:
-                self._pay(limited, -_amount(reservation.grant, limited.config))
+                self._pay(limited, -amount_of(reservation.grant, limited.config))
 
     def _pay(self, charged: _Limited, amount: int) -> None:
         """The pace now in force at this place has so much more to let drain, or less."""
@@ -214,15 +219,3 @@ def _shape(dimension: DimensionConfig) -> tuple[Any, ...]:
         dimension.amount,
         dimension.instant,
     )
-
-
-def _amount(grant: e.GrantIssued, dimension: DimensionConfig) -> int:
-    match dimension.unit:
-        case "requests":
-            return grant.requests
-        case "tokens":
-            return grant.tokens
-        case "slots":
-            return grant.slots
-        case _:
-            return 1 - grant.slots  # a run is what holds no slot

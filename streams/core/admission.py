@@ -240,7 +240,11 @@ def admitted(state: State, event: OperationAdmitted) -> None:
     domain = state.config.domains[event.domain]
     lane = state.lane(event.domain, event.lane)
     hold_ms = lane.counter(event.tenant).row.hold_ms or domain.config.hold_initial_ms
-    lane.admitted(cost_ns(domain.dimensions(), cost_of(row), hold_ms=hold_ms))
+    cost = cost_ns(domain.dimensions(), cost_of(row), hold_ms=hold_ms)
+    lane.admitted(cost)
+    if cost > domain.row.cost_max_ns:
+        domain.row.cost_max_ns = cost
+        state.put_domain(domain)
     _count_turn(state, event)
 
 

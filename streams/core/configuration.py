@@ -13,8 +13,10 @@ from schemas.inputs import (
     PoolConfig,
     TenantConfig,
 )
+from schemas.lanes import LANES
 from schemas.units import Millis
 
+from . import lanes
 from .configured import tenant_scope
 from .dimensions import contradictions
 from .fairness import Policy
@@ -151,7 +153,9 @@ def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator
     yield from _range_faults(body, 1, ("claim_by_ms", "send_within_ms", "hold_initial_ms"))
     yield from _range_faults(body, 1, ("attempts_max", "retry_backoff_ms", "unknown_hold_ms"))
     yield from _range_faults(body, 0, ("throttles_max", "retry_burst", "cooldown_ms"), COUNT_MAX)
-    yield from _range_faults(body, 0, ("retry_percent",), 100)
+    yield from _range_faults(body, 0, ("retry_percent", "bulk_reserve_percent"), 100)
+    weights = ("interactive_weight", "decision_weight", "bulk_weight")
+    yield from _range_faults(body, 1, weights, WEIGHT_MAX)
     if body.call_ms_max is not None and not 0 < body.call_ms_max <= body.unknown_hold_ms:
         yield f"Expected call_ms_max from 1 to unknown_hold_ms, but got {body.call_ms_max}"
     yield from _level_faults(state, "domain", name, body.dimensions)
@@ -174,6 +178,8 @@ def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator
 def _share_faults(body: TenantConfig) -> Iterator[str]:
     if not 1 <= body.weight <= WEIGHT_MAX:
         yield f"Expected a weight from 1 to {WEIGHT_MAX}, but got {body.weight}"
+    if not set(body.lanes) <= set(LANES):
+        yield f"Expected lanes among {LANES}"
     yield from _range_faults(body, 0, ("waiting_count_max", "waiting_bytes_max"))
     yield from _range_faults(body, 1, ("runtime_ms_max",))
     yield from _range_faults(body, 0, ("turns_max", "context_bytes_max", "artifacts_max"))
@@ -238,6 +244,7 @@ def activated(state: State, event: ConfigActivated) -> None:
             domain.row.review_from, domain.review_due = 0, True
             if event.domain is not None:
                 domain.row.cooldown_ms, domain.row.blocked = None, False
+                lanes.follow_weights(domain)
             state.put_domain(domain)
         state.touch(name)
     if event.tenant is not None:

@@ -1,11 +1,53 @@
 """What each tenant was served in a lane, and where its waiting work is."""
 
+from typing import Protocol
+
 import msgspec
 
 from schemas.ids import TenantId
 from schemas.units import Millis
 
 from .queues import Queue
+
+
+class Tag(Protocol):
+    """A start-tag counter of a tenant or of a lane: `key = base + served // weight`."""
+
+    base: int
+    served: int
+    weight: int
+    lift: int
+
+
+def key_of(tag: Tag) -> int:
+    """Cost served per weight; the smallest goes next."""
+    return tag.base + tag.served // tag.weight
+
+
+def raise_to(tag: Tag, key: int) -> None:
+    """Write off what idleness or blocking has earned."""
+    tag.base, tag.served = key, 0
+    tag.lift += 1
+
+
+def reweigh(tag: Tag, weight: int) -> None:
+    """Another weight from here on; what was served stays worth what it was."""
+    tag.base, tag.served, tag.weight = key_of(tag), 0, weight
+
+
+def correct(tag: Tag, delta_ns: int, *, weight: int, lift: int, v: int) -> None:
+    """The cost of a reservation turned out otherwise, or it was returned.
+
+    At the weight of the reservation. A surcharge counts in full; a refund from before the last
+    lift lowers the key to no less than V, or refunds would bank credit.
+    """
+    floor = min(key_of(tag), v)
+    if weight == tag.weight:
+        tag.served += delta_ns
+    else:
+        tag.base += -(-delta_ns // weight)
+    if lift != tag.lift and key_of(tag) < floor:
+        tag.base, tag.served = floor, 0
 
 
 class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
@@ -22,10 +64,14 @@ class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """When it was last passed over, only its own places or caps were in its way."""
     hold_ms: Millis = Millis(0)
     """Estimate of how long a call holds its slot; 0 until the first settlement."""
+    by_floor: int = 0
+    """Grants in lane bulk that took of the reserve, owed by the floor."""
+    held_back: int = 0
+    """How often it was recorded that nothing but the reserve held its head back."""
 
 
 class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """What the tenants of a lane share."""
+    """What the tenants of a lane share, and what the lane itself was served."""
 
     v: int = 0
     """Highest key at a pick; it never falls."""
@@ -37,6 +83,10 @@ class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Ring position of whoever took the last turn and may take the next; 0 if nobody may."""
     turns: int = 0
     """Turns that the visitor has taken in a row."""
+    base: int = 0
+    served: int = 0
+    weight: int = 1
+    lift: int = 0
 
 
 Place = tuple[int, int, TenantId]
@@ -59,4 +109,5 @@ class Counter:
     @property
     def key(self) -> int:
         """Cost served per weight; the smallest goes next."""
-        return self.row.base + self.row.served // self.row.weight
+        row = self.row  # `key_of`, without the call: every turn asks for many
+        return row.base + row.served // row.weight

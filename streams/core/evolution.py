@@ -10,6 +10,7 @@ from . import (
     checkpoints,
     configuration,
     dispatch,
+    granting,
     leases,
     membership,
     parking,
@@ -31,7 +32,7 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one a
         case e.OperationAdmitted():
             admission.admitted(state, event)
         case e.GrantIssued():
-            dispatch.granted(state, event)
+            granting.granted(state, event)
         case e.LeaseClaimed():
             leases.claimed(state, event)
         case e.StartAccepted():

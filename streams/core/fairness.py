@@ -19,9 +19,10 @@ from typing import assert_never
 
 from schemas.ids import TenantId
 from schemas.inputs import DomainConfig
+from schemas.lanes import BULK, DECISION, INTERACTIVE
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos
 
-from .counters import Counter, CounterRow, LaneRow, Place
+from .counters import Counter, CounterRow, LaneRow, Place, correct, raise_to, reweigh
 from .limits import HOLD_SHARE
 from .ring import Ring
 from .tables import Overlay, Table, pack
@@ -41,9 +42,9 @@ class Lane:
     """The counters of one lane of one domain, active ones in order of the policy in force."""
 
     def __init__(self, rows: Overlay, domain: str, lane: str, config: DomainConfig) -> None:
+        self.name = lane
         self._rows = rows
         self._domain = domain
-        self._lane = lane
         self._key = pack(domain, lane)
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
@@ -58,6 +59,11 @@ class Lane:
     def configure(self, config: DomainConfig) -> None:
         """The domain's policy and windows from here on."""
         self.policy = Policy(config.policy)
+        self.weight = {
+            INTERACTIVE: config.interactive_weight,
+            DECISION: config.decision_weight,
+            BULK: config.bulk_weight,
+        }[self.name]
         windows_ms = [one.window_ms for one in config.dimensions if one.window_ms is not None]
         self._window_ns = min(windows_ms, default=0) * NANOS_PER_MILLI
         self._outdated = True
@@ -66,7 +72,7 @@ class Lane:
         """The tenant's counter, made at its first operation."""
         found = self.counters.get(tenant)
         if found is None:
-            key = pack(self._domain, self._lane, tenant)
+            key = pack(self._domain, self.name, tenant)
             row = self._rows.get(Table.COUNTER, key) or CounterRow()
             found = self.counters[tenant] = Counter(tenant, row, key)
         return found
@@ -76,20 +82,29 @@ class Lane:
         if cost_ns > self.row.cost_max_ns:
             self.row.cost_max_ns = cost_ns
             self._outdated = True
-            self._put_lane()
+            self.put_row()
 
     def activate(self, counter: Counter) -> None:
         """Its first operation waits: idleness earns nothing, and it joins behind the others."""
         row = counter.row
         if counter.key < self.row.v:
-            self._raise_to(row, self.row.v)
+            raise_to(row, self.row.v)
         self._ring.join(counter)
-        self._put_lane()
+        self.put_row()
         self._moved(counter)
 
     def deactivate(self, counter: Counter) -> None:
         """Nothing of it waits any more."""
         self._ring.leave(counter)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits in it."""
+        return not len(self._ring)
+
+    def put_row(self) -> None:
+        """Keep what its tenants share."""
+        self._rows.put(Table.LANE, self._key, self.row)
 
     def restore(self, counter: Counter) -> None:
         """At opening: put an active tenant where its row says."""
@@ -97,9 +112,8 @@ class Lane:
 
     def reweigh(self, counter: Counter, weight: int) -> None:
         """Another weight from here on; what was served stays worth what it was."""
-        row = counter.row
-        if row.weight != weight:
-            row.base, row.served, row.weight = counter.key, 0, weight
+        if counter.row.weight != weight:
+            reweigh(counter.row, weight)
             self._moved(counter)
 
     def charge(
@@ -122,24 +136,12 @@ class Lane:
         self.row.v = max(self.row.v, counter.key)
         row.served += cost_ns
         self._take_turn(counter)
-        self._put_lane()
+        self.put_row()
         self._moved(counter)
 
     def correct(self, counter: Counter, delta_ns: int, *, weight: int, lift: int) -> None:
-        """The cost of a reservation turned out otherwise, or it was returned.
-
-        At the weight of the reservation. A surcharge counts in full; a refund from before the
-        last lift lowers the key to no less than V, or refunds would bank credit.
-        """
-        row = counter.row
-        before = counter.key
-        if weight == row.weight:
-            row.served += delta_ns
-        else:
-            row.base += -(-delta_ns // weight)
-        floor = min(before, self.row.v)
-        if lift != row.lift and counter.key < floor:
-            row.base, row.served = floor, 0
+        """The cost of a reservation turned out otherwise, or it was returned."""
+        correct(counter.row, delta_ns, weight=weight, lift=lift, v=self.row.v)
         self._moved(counter)
 
     def settled_hold(self, counter: Counter, held_ms: Millis, initial_ms: Millis) -> None:
@@ -147,6 +149,11 @@ class Lane:
         row = counter.row
         hold = row.hold_ms or initial_ms
         row.hold_ms = max(Millis(1), Millis(hold + (held_ms - hold) // HOLD_SHARE))
+        self._put(counter)
+
+    def held_back(self, counter: Counter) -> None:
+        """It was recorded that nothing but the reserve held its head back."""
+        counter.row.held_back += 1
         self._put(counter)
 
     def lift_at_pick(self, counter: Counter) -> int:
@@ -233,7 +240,7 @@ class Lane:
         """Write off what a blocked tenant has missed beyond its credit."""
         effective = self._effective(counter)
         if effective > counter.key:
-            self._raise_to(counter.row, effective)
+            raise_to(counter.row, effective)
 
     def _effective(self, counter: Counter) -> int:
         """The key after the credit is cut: to M/weight for a tenant that holds itself back.
@@ -244,10 +251,6 @@ class Lane:
         if not row.held:
             most_ns = max(most_ns, self._window_ns)
         return max(counter.key, self.row.v - most_ns // row.weight)
-
-    def _raise_to(self, row: CounterRow, key: int) -> None:
-        row.base, row.served = key, 0
-        row.lift += 1
 
     def _moved(self, counter: Counter) -> None:
         self._put(counter)
@@ -270,6 +273,3 @@ class Lane:
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)
-
-    def _put_lane(self) -> None:
-        self._rows.put(Table.LANE, self._key, self.row)

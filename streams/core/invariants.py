@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from schemas.ids import OperationId, TenantId
 from schemas.phase import Phase
 
+from . import lanes
 from .budgets import check, cost_of
 from .holds import hold_key, key_of
 from .operations import ATTEMPTED, TERMINAL, AttemptRow, OperationRow
@@ -14,6 +15,7 @@ from .pools import NOBODY
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
+from .waiting import candidates
 
 WAITS = (Phase.WAITING, Phase.PARKED)
 UNSTARTED = (Phase.GRANTED, Phase.LEASED)
@@ -132,16 +134,19 @@ def _timed(state: State) -> Iterator[str]:
 
 
 def _work_conserving(state: State) -> Iterator[str]:
-    """Below the dispatch bound no eligible head with a free place fits (R28)."""
+    """Below the dispatch bound no eligible head with a free place fits (R28).
+
+    A head of lane bulk must leave the reserve, unless its lane is owed its floor (R109, R110).
+    """
     for name, domain in state.config.domains.items():
         if name in state.dirty or domain.row.blocked or domain.row.cooldown_ms is not None:
             continue
-        for lane in domain.lanes.values():
+        order = lanes.in_order(domain)
+        for lane in order:
             for counter in lane.counters.values():
-                for place, queue in counter.queues.items():
-                    levels, cost = domain.levels(counter.tenant), cost_of(queue.head())
-                    fit = check(levels, cost, now_ms=state.window_now_ms)
-                    has_place = state.free_member(place) is not None
-                    runs = state.config.runs(place, name)
-                    if isinstance(fit, Fits) and has_place and runs:
+                for head, _, _ in candidates(state, domain, counter):
+                    windows, cost = domain.levels(counter.tenant), cost_of(head)
+                    keep = lanes.to_keep(domain, order, lane, windows, cost)
+                    fit = check(windows, cost, now_ms=state.window_now_ms, keep=keep)
+                    if isinstance(fit, Fits):
                         yield f"Expected the head of {counter.tenant} in {name} to be granted"

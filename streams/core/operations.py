@@ -209,6 +209,8 @@ class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """When it is asked to end, in lease time; None once it was asked, and while unstarted."""
     uncertain: Uncertain | None = None
     """Set once its outcome is unknown: it then has no place and no lease."""
+    lane_weight: int = 1
+    lane_lift: int = 0
 
     @property
     def is_open(self) -> bool:

@@ -57,6 +57,10 @@ class DomainRow(msgspec.Struct, array_like=True, gc=False):
     """It grants nothing until then."""
     blocked: bool = False
     """It grants nothing until it is configured again."""
+    v: int = 0
+    """Highest key of a lane at a pick; it never falls."""
+    cost_max_ns: int = 0
+    """Largest cost admitted so far in any lane."""
 
 
 class ConfigRow(msgspec.Struct, array_like=True, gc=False):

@@ -17,7 +17,7 @@ from schemas.ids import OperationId
 from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
-from . import membership, waiting
+from . import lanes, membership, waiting
 from .budgets import Cost, give_back, settle, settled_cost_ns
 from .cancellation import cancelled_work
 from .holds import HoldKey, key_of
@@ -122,6 +122,7 @@ def returned(state: State, event: ReservationReleased | ReservationExpired) -> N
         state.put(event.operation, row)
     lane, counter = state.counted(attempt)
     lane.correct(counter, -attempt.cost_ns, weight=attempt.weight, lift=attempt.lift)
+    lanes.settle(state.config.domains[attempt.domain], lane, -attempt.cost_ns, attempt)
     attempt.charges = []
 
 
@@ -131,12 +132,9 @@ def settled(state: State, event: ReservationSettled) -> None:
     attempt = _charged(state, event, used=event.tokens_actual, charged=used)
     domain = state.config.domains[attempt.domain]
     lane, counter = state.counted(attempt)
-    lane.correct(
-        counter,
-        event.cost_ns - event.cost_reserved_ns,
-        weight=attempt.weight,
-        lift=attempt.lift,
-    )
+    delta_ns = event.cost_ns - event.cost_reserved_ns
+    lane.correct(counter, delta_ns, weight=attempt.weight, lift=attempt.lift)
+    lanes.settle(domain, lane, delta_ns, attempt)
     if attempt.uncertain is None:  # a hold tells how long nobody knew, not how long a call takes
         lane.settled_hold(counter, event.held_ms, domain.config.hold_initial_ms)
 

@@ -3,6 +3,7 @@
 from schemas.codes import Code
 from schemas.ids import SELF_POOL
 from schemas.inputs import CellConfig, OperationSubmitted
+from schemas.lanes import LANES
 from schemas.phase import Phase
 from schemas.units import Tokens
 
@@ -12,8 +13,6 @@ from .outcomes import Refusal
 from .state import State
 
 EFFECTS = frozenset(("read_only", "keyed", "unsafe"))
-LANES = frozenset(("interactive",))
-"""Lanes that are admitted; decision and bulk come with their reserve and floor."""
 
 
 def valid_name(name: str) -> bool:
@@ -43,7 +42,7 @@ def content(state: State, asked: OperationSubmitted) -> Refusal | None:
         return _bound(Code.UNKNOWN_DOMAIN, f"Expected a budget domain, but got {asked.domain!r}")
     return (
         _workers(state, asked)
-        or _class_of_work(asked)
+        or _class_of_work(state, asked)
         or _tokens(asked)
         or _payload(state.bounds, asked)
         or _run(state, asked)
@@ -70,9 +69,13 @@ def _workers(state: State, asked: OperationSubmitted) -> Refusal | None:
     return None
 
 
-def _class_of_work(asked: OperationSubmitted) -> Refusal | None:
+def _class_of_work(state: State, asked: OperationSubmitted) -> Refusal | None:
     if asked.lane not in LANES:
-        return _bound(Code.INVALID_FIELD, f"Expected lane interactive, but got {asked.lane!r:.40}")
+        return _bound(Code.INVALID_FIELD, f"Expected lane {LANES}, but got {asked.lane!r:.40}")
+    entitled = state.config.tenant(asked.tenant).lanes
+    if asked.lane not in entitled:
+        # Not bound: the tenant may be entitled later and send the same key again.
+        return Refusal(Code.LANE_NOT_ENTITLED, f"Expected lane {entitled}, but got {asked.lane}")
     if asked.effect not in EFFECTS:
         return _bound(
             Code.INVALID_FIELD, f"Expected effect {sorted(EFFECTS)}, but got {asked.effect!r:.40}"

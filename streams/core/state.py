@@ -12,6 +12,7 @@ from schemas.inputs import CellConfig
 from schemas.phase import Phase
 from schemas.units import Millis
 
+from . import lanes
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .counters import Counter
@@ -220,8 +221,9 @@ class State:
         return lanes[lane]
 
     def counted(self, row: OperationRow | AttemptRow) -> tuple[Lane, Counter]:
-        """Its lane and its tenant's counter there, at the weight and rank now in force."""
+        """Its lane and its tenant's counter there, at the weights and rank now in force."""
         lane = self.lane(row.domain, row.lane)
+        lanes.follow_weight(lane)
         counter = lane.counter(row.tenant)
         config = self.config.tenant(row.tenant)
         counter.rank = config.rank

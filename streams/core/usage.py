@@ -12,7 +12,7 @@ from schemas.events import Event, UsageCorrected, UsageRefused
 from schemas.inputs import DimensionConfig, UsageReported
 from schemas.units import Millis, Tokens
 
-from . import reconciliation, unknowns
+from . import lanes, reconciliation, unknowns
 from .budgets import tokens_cost_ns
 from .fencing import named, speaks_for
 from .holds import HoldKey
@@ -98,8 +98,10 @@ def corrected(state: State, event: UsageCorrected) -> None:
     lane, counter = state.counted(row)
     delta = event.tokens_actual - event.tokens_before
     cost = tokens_cost_ns(domain.dimensions(), Tokens(abs(delta)))
+    delta_ns = cost if delta > 0 else -cost
     # No grant's lift is known any more: as from before the last one.
-    lane.correct(counter, cost if delta > 0 else -cost, weight=counter.row.weight, lift=-1)
+    lane.correct(counter, delta_ns, weight=counter.row.weight, lift=-1)
+    lanes.settle(domain, lane, delta_ns, None)
 
 
 def _beyond(dimension: DimensionConfig, row: OperationRow, event: UsageCorrected) -> int:

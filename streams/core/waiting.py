@@ -1,14 +1,35 @@
 """Work that waits: counted in its caps, in its queue or parked, with the timer of its deadline."""
 
-from schemas.ids import OperationId
+from operator import itemgetter
+
+from schemas.ids import MemberId, OperationId
 from schemas.phase import Phase
 
+from . import lanes
+from .configured import Domain
+from .counters import Counter
 from .operations import OperationRow
 from .pools import place_of
 from .queues import Queue, Waiting
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
+
+Candidate = tuple[Waiting, MemberId, Counter]
+"""A head that may be granted, the member that would run it, and whose it is."""
+_HEAD = itemgetter(0)
+
+
+def candidates(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
+    """A tenant's heads in one lane whose pool has a free place, oldest first."""
+    found: list[Candidate] = []
+    for place, queue in counter.queues.items():
+        member = state.free_member(place)
+        if member is not None and state.config.runs(place, domain.name):
+            found.append((queue.head(), member, counter))
+    if len(found) > 1:
+        found.sort(key=_HEAD)
+    return found
 
 
 def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
@@ -30,6 +51,8 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
         )
     )
     if idle:
+        if lane.is_idle:
+            lanes.wake(state.config.domains[row.domain], lane)
         lane.activate(counter)
     row.phase = Phase.WAITING
     state.put(operation, row)

@@ -1,8 +1,9 @@
 """What the scheduler must decide, written as plainly as it can be: lists, loops and no speed.
 
 It shares no code with `streams.core`, and sorts anew at every turn what the core keeps in order.
-It decides all but one thing: whose turn it is is decided under the policy `fifo` only. Under any
-other it is told whose head was picked, and insists that it fits, and that none is left that does.
+It decides all but whose turn it is: it is told whose head was picked, and whether bulk was owed its
+floor, and insists that the head fits, and that none is left that does. Under the policy `fifo` it
+insists on the oldest of the lane.
 """
 
 from collections import deque
@@ -15,19 +16,17 @@ from schemas.codes import Code
 from schemas.digest import payload_digest
 from schemas.ids import OperationId, operation_id
 from schemas.phase import Phase
-from tests.contract.reference_results import Results
-from tests.contract.reference_work import WAITS, Attempt, Work
-
-RUNS = frozenset({Phase.GRANTED, Phase.LEASED, Phase.STARTED})
+from tests.contract.reference_turns import Turn, Turns
+from tests.contract.reference_work import WAITS, Work
 
 
-class Reference(Results):
+class Reference(Turns):
     """One cell whose members never fall silent."""
 
     # -- one entry -------------------------------------------------------------------------------
 
     def entry(
-        self, asked: Sequence[Any], now_ms: int, told: Sequence[OperationId], *,
+        self, asked: Sequence[Any], now_ms: int, told: Sequence[Turn], *,
         timers: bool = True, silence_ms: int = 0,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """All decisions of an entry; `told`: what the other's pass decided about, in its order."""
@@ -124,11 +123,12 @@ class Reference(Results):
 
     def refusal(self, asked: i.OperationSubmitted) -> tuple[Code | None, bool]:
         """The first thing wrong with it, and whether the key is bound to that answer."""
-        domain, tenant = self.ledger.domains.get(asked.domain), self.ledger.tenant(asked.tenant)
-        if domain is None:
+        if asked.domain not in self.ledger.domains:
             return Code.UNKNOWN_DOMAIN, True
         if asked.pool not in self.ledger.pools:
             return Code.UNKNOWN_POOL, True
+        if asked.lane not in self.ledger.tenant(asked.tenant).lanes:
+            return Code.LANE_NOT_ENTITLED, False
         if asked.output_tokens_max is None and asked.turns_max is None:
             return Code.OUTPUT_CEILING_MISSING, True
         if asked.payload_bytes > self.ledger.bounds.payload_bytes_max:
@@ -139,6 +139,11 @@ class Reference(Results):
             return Code.DEADLINE_MISSING, False
         if self.ledger.never_fits(Work(asked)):
             return Code.NEVER_FITS, True
+        return self.full(asked), False
+
+    def full(self, asked: i.OperationSubmitted) -> Code | None:
+        """The smallest queue without room."""
+        domain, tenant = self.ledger.domains[asked.domain], self.ledger.tenant(asked.tenant)
         waiting = [one.asked for one in self.work.values() if one.phase in WAITS]
         for code, cap, counted in (
             (Code.TENANT_QUEUE_FULL, tenant, [w for w in waiting if w.tenant == asked.tenant]),
@@ -147,8 +152,8 @@ class Reference(Results):
         ):
             size = sum(one.payload_bytes for one in counted) + asked.payload_bytes
             if len(counted) >= cap.waiting_count_max or size > cap.waiting_bytes_max:
-                return code, False
-        return None, False
+                return code
+        return None
 
     def no_turn(self, asked: i.OperationSubmitted, parent: OperationId) -> Code | None:
         """A turn needs a started run of its tenant that has one left."""
@@ -158,61 +163,6 @@ class Reference(Results):
         if run.asked.tenant != asked.tenant:
             return Code.PARENT_NOT_RUNNING
         return Code.TURNS_EXHAUSTED if run.turns >= run.asked.turns_max else None
-
-    # -- dispatch --------------------------------------------------------------------------------
-
-    def next_turn(self, domain: str, told: deque[OperationId]) -> bool:
-        """One head of the domain leaves its queue; False if none has to."""
-        if domain in self.ledger.pauses:
-            return False
-        heads: dict[tuple[str, str], tuple[int, OperationId]] = {}
-        for operation, work in self.work.items():
-            if work.phase is Phase.WAITING and work.asked.domain == domain:
-                queue, place = (work.asked.tenant, work.asked.pool), (work.sequence, operation)
-                heads[queue] = min(heads.get(queue, place), place)
-        verdicts = {
-            operation: self.ledger.verdict(self.work[operation], self.now_ms)
-            for (_, pool), (_, operation) in sorted(heads.items(), key=lambda head: head[1])
-            if self.free_members(pool)
-        }
-        fitting = [operation for operation, verdict in verdicts.items() if verdict == "fits"]
-        turn = told[0] if told else None
-        if turn is not None and verdicts.get(turn) in ("deadline", "not_before"):
-            self.end(turn, e.OperationExpired, Phase.EXPIRED, verdicts[turn])
-        elif fitting:
-            fifo = self.ledger.domains[domain].policy == "fifo"
-            self.grant(fitting[0] if fifo or turn is None or turn not in fitting else turn)
-        else:
-            return False
-        if told:
-            told.popleft()
-        return True
-
-    def free_members(self, pool: str) -> list[tuple[int, str]]:
-        """Minus the free places, and the name."""
-        busy = [w.attempt for w in self.work.values() if w.phase in RUNS and w.attempt]
-        holders = [attempt.holder for attempt in busy]
-        free = {m: one.places - holders.count(m) for m, one in self.members.items()}
-        return [(-free[m], m) for m, one in self.members.items() if one.pool == pool and free[m]]
-
-    def grant(self, operation: OperationId) -> None:
-        work = self.work[operation]
-        work.phase, work.epoch = Phase.GRANTED, work.epoch + 1
-        holder = min(self.free_members(work.asked.pool))[1]
-        claim_by_ms = min(self.now_ms + self.domain(work).claim_by_ms, work.deadline_ms)
-        attempt = work.attempt = Attempt(
-            work.asked, work.tokens, work.incarnation, work.starts + 1, work.epoch, holder,
-            self.now_ms, claim_by_ms,
-        )  # fmt: skip
-        self.ledger.hold(attempt)
-        named = (holder, attempt.number, work.epoch, claim_by_ms, work.tokens or 0)
-        stands = self.ledger.pools[work.asked.pool].standing and work.asked.effect != "unsafe"
-        stands = stands and self.offered.get(holder) == self.epoch
-        progress = (work.checkpoint, work.checkpoint_ref, self.unstepped_ms if stands else None)
-        self.say(e.GrantIssued, operation, *named, *progress)
-        if stands:
-            self.lease(operation, attempt)
-            self.accept(operation, attempt)
 
     # -- cancellation ----------------------------------------------------------------------------
 

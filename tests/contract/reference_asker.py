@@ -8,6 +8,7 @@ import msgspec
 
 from schemas import events as e
 from schemas import inputs as i
+from schemas.lanes import BULK, INTERACTIVE, LANES
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -44,11 +45,20 @@ def setup(policy: str) -> list[i.Input]:
             guard_horizon_ms=4_000,
             early_cancel_ms=1_500,
             payload_bytes_max=100,
+            tenant_defaults=i.TenantConfig(lanes=LANES),
             waiting_bytes_max=250,
         ),
         configured(policy),
         c.domain(c.dimension("slots", 2), name="e", waiting_bytes_max=120, unknown_hold_ms=2_000),
-        c.tenant("b", weight=3, rank=1, budgets=(own,), waiting_count_max=3, runtime_ms_max=900),
+        c.tenant(
+            "b",
+            weight=3,
+            rank=1,
+            budgets=(own,),
+            waiting_count_max=3,
+            runtime_ms_max=900,
+            lanes=OFTEN,
+        ),
         c.pool("p", lease_ms=800, standing=True),
         c.pool("q", lease_ms=500),
         *(c.join(name, places=places, pool=pool) for name, places, pool in MEMBERS),
@@ -56,6 +66,7 @@ def setup(policy: str) -> list[i.Input]:
     ]
 
 
+OFTEN = (INTERACTIVE, BULK)
 OUTCOMES = [
     *["success"] * 5,
     "terminal",
@@ -166,6 +177,7 @@ class Asker:
             f"k{chance.randrange(60)}",
             domain=chance.choice(["d"] * 12 + ["e"] * 4 + ["none"]),
             pool=chance.choice(["p"] * 12 + ["q"] * 4 + ["none"]),
+            lane=chance.choice([*LANES, *OFTEN, INTERACTIVE]),
             prompt_tokens=chance.choice([1, 10, 100, 300, 900]),
             output_tokens_max=chance.choice([0, 50, 50, 500, 500, 5_000, None]),
             start_within_ms=chance.choice([1, 400, 2_000, 60_000, 60_000, 60_000, None]),

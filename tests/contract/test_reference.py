@@ -20,6 +20,7 @@ from streams.core import (
     budgets,
     checkpoints,
     dispatch,
+    lanes,
     leases,
     pace,
     retries,
@@ -32,6 +33,7 @@ from streams.core.state import State
 from streams.core.windows import Window
 from tests.contract.reference import Reference
 from tests.contract.reference_asker import Asker, setup
+from tests.contract.reference_turns import Turn
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -49,7 +51,7 @@ DETAILS = {
     e.OperationCancelled: "operation",
     e.CancelSignalled: "operation epoch",
     e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref"
-    " started_ms",
+    " started_ms by_floor",
     e.GrantRevoked: "operation epoch reason",
     e.GrantExpired: "operation epoch",
     e.StartAccepted: "operation epoch latest_arrival_ms commits_entitlement",
@@ -121,7 +123,7 @@ class Both:
         expected = self.reference.entry(
             inputs,
             self.core.now_ms,
-            [event.operation for event in told],
+            [Turn(event.operation, getattr(event, "by_floor", False)) for event in told],
             timers=timers,
             silence_ms=silence_ms,
         )
@@ -201,6 +203,7 @@ FAULTS = {
     "no pace": (pace, "opens_ms", lambda *_: 0, "says ('GrantIssued'"),
     "what is refunded owes the pace": (Window, "charge", charged_for_good, "GrantIssued"),
     "youngest first": (dispatch, "_HEAD", lambda found: -found[0].sequence, "GrantIssued"),
+    "bulk leaves nothing": (lanes, "reserve", lambda *_: 0, "GrantIssued"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),
     "exits too early": (budgets, "exit_ms", early, ", not"),
     "nobody looks": (State, "touch_waiting", lambda _: None, "Expected ('GrantIssued'"),

@@ -18,6 +18,7 @@ from schemas.ids import OperationId, OwnerId, operation_id
 from schemas.journal import CAUSE_DISPATCH, CAUSE_TIME
 from schemas.topics import INPUT_TOPICS, Topic
 from tests.support.budget import DOMAIN
+from tests.support.lane_keys import WEIGHTS, LaneKeys
 from tests.support.logs import CELL, Logs, extending, partition_of
 from tests.support.words import e, i
 
@@ -49,11 +50,12 @@ class History:
         self.starts: dict[OperationId, int] = {}
         self.started_ms: dict[OperationId, int] = {}
         self.versions: dict[tuple[str, str], int] = {}
+        self.lanes = LaneKeys()
         self.sequence = 0
         self.append([], [], takeover=True, events=[(CAUSE_TIME, e.CellBegan(cell=CELL, topics=()))])
         self.configure("domain", "d", domain=domain)
         self.configure("pool", "p", pool=i.PoolConfig())
-        self.configure("tenant", "t", tenant=i.TenantConfig(weight=2))
+        self.configure("tenant", "t", tenant=i.TenantConfig(weight=2, lanes=tuple(WEIGHTS)))
         self.join("m", places=places)
 
     # -- the journal -----------------------------------------------------------------------------
@@ -73,6 +75,8 @@ class History:
         """
         runs = [word if isinstance(word, InputRun) else self.logs.ask(word) for word in asked]
         causes = [(0 if asked else CAUSE_DISPATCH, event) for event in decided]
+        for event in [event for _, event in events or ()] or decided:
+            self.lanes.see(event)
         self.now_ms += 1
         made = extending(self.head, self.offset, runs, causes if events is None else events)
         self.head = replace(made, **{"time_ms": self.now_ms, **header})
@@ -119,15 +123,9 @@ class History:
     def submission(self, key: str, **changes: Any) -> Any:
         """A submission of 30 tokens."""
         made = i.OperationSubmitted(
-            tenant="t",
-            user="u",
-            idempotency_key=key,
-            pool="p",
-            domain="d",
-            prompt_tokens=10,
-            output_tokens_max=20,
-            start_within_ms=60_000,
-        )
+            tenant="t", user="u", idempotency_key=key, pool="p", domain="d", prompt_tokens=10,
+            output_tokens_max=20, start_within_ms=60_000,
+        )  # fmt: skip
         return replace(made, **changes)
 
     def admission(self, word: Any, **changes: Any) -> Any:
@@ -201,6 +199,8 @@ class History:
             cost_ns=1_000,
             weight=2 if admitted.tenant == "t" else 1,
             lift=0,
+            lane_key=self.lanes.key(admitted.lane),
+            lane_weight=WEIGHTS[admitted.lane],
             config_version=self.versions["domain", "d"],
             authority_epoch=self.head.epoch,
             **{name: getattr(admitted, name) for name in INTENT},

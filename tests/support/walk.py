@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from schemas import events as e
 from schemas import inputs as i
+from schemas.lanes import INTERACTIVE, LANES
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -57,6 +58,7 @@ class Walk:
                     member_ttl_ms=3_000,
                     guard_horizon_ms=self.chance.choice([3_000, 10**9]),
                     self_lease_ms=700,
+                    tenant_defaults=i.TenantConfig(lanes=LANES),
                 ),
                 c.domain(
                     c.dimension("slots", 4),
@@ -79,6 +81,7 @@ class Walk:
         )
         budget = i.TenantBudget(domain="d", dimensions=(c.dimension("requests", 4),))
         fields = {"weight": 3, "budgets": (budget,), "waiting_count_max": 5, "runtime_ms_max": 900}
+        fields["lanes"] = LANES
         self.keep(self.cell.run(c.tenant("b", **fields)))
 
     def keep(self, events: list[e.Event]) -> None:
@@ -158,6 +161,7 @@ class Walk:
             f"k{chance.randrange(200)}",
             domain=chance.choice(["none", "d3"]) if odd else domain,
             pool=pool,
+            lane=chance.choice([*LANES, INTERACTIVE]),
             prompt_tokens=0 if run else chance.choice([950, -1] if odd else [0, 10, 300]),
             output_tokens_max=None if run or odd else chance.choice([0, 50, 50, 500]),
             start_within_ms=chance.choice([1, None] if odd else [500, 2_000, 60_000]),
@@ -255,12 +259,17 @@ class Walk:
         slots, tokens = chance.choice([0, 1, 4]), chance.choice([0, 90, 900])
         return chance.choice(
             [
-                c.tenant(chance.choice(TENANTS), weight=chance.choice([0, 1, 2, 1_000_000])),
+                c.tenant(
+                    chance.choice(TENANTS),
+                    weight=chance.choice([0, 1, 2, 1_000_000]),
+                    lanes=chance.choice([LANES, LANES, (INTERACTIVE,)]),
+                ),
                 c.domain(
                     c.dimension("slots", slots),
                     c.dimension("tokens", tokens, window_ms=3_000),
                     name=chance.choice(["d", "d3"]),
                     policy=chance.choice(POLICIES),
+                    bulk_weight=chance.choice([1, 5, 70]),
                     claim_by_ms=700,
                     retry_burst=chance.choice([0, 1, 3]),
                     **HOLD,
