@@ -18,6 +18,8 @@ CALLS = 600
 CALLS_QUICK = 120
 TOKENS = 1_000
 FACTORS = (1, 4, 10)
+PACE = 10
+"""Percent of a window at once: the default, named since the ceilings want a steady flow."""
 PLACES = 8
 ASK_MS = 2
 WEIGHTS = {"a": 2, "b": 1, "c": 1}
@@ -29,13 +31,15 @@ def run(*, quick: bool) -> Iterator[Result]:
     windows, calls = (2, CALLS_QUICK) if quick else (8, CALLS)
     factors = FACTORS[1:2] if quick else FACTORS
     for amount, instant in product(("reserved", "actual"), ("arrival", "completion")):
-        one = c.dimension("tokens", calls * TOKENS, amount=amount, instant=instant)
+        one = c.dimension(
+            "tokens", calls * TOKENS, amount=amount, instant=instant, pace_percent=PACE
+        )
         shares = {
             f"{factor}x": (_use(one, windows, factor), _ceiling(one, factor)) for factor in factors
         }
         yield _row(f"token-budget-{amount}-{instant}", shares)
     for instant in ("arrival", "completion"):
-        one = c.dimension("requests", calls, instant=instant)
+        one = c.dimension("requests", calls, instant=instant, pace_percent=PACE)
         shares = {"requests": (_use(one, windows), _ceiling(one, 1))}
         yield _row(f"token-budget-requests-{instant}", shares)
     slots = c.dimension("slots", PLACES)

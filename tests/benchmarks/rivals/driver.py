@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-STEP_MS = 50
+STEP_MS = 250
 """Between two tries of the one that waits first."""
 Admit = Callable[[int, int], bool]
 """Whether a call of so many tokens may go at this instant; True counts it."""
