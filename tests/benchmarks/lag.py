@@ -1,8 +1,8 @@
 """How far two tenants' service may drift apart, measured against the bound of scheduling.md 1.
 
 Over every interval in which two tenants wait and, whenever one was picked, the other could have
-gone too, their service by weight differs by at most one largest call of each, what is in flight
-wrongly estimated, and the credit of whoever was blocked. Integers throughout.
+gone too, their service by weight differs by at most one largest call of each, what was in flight
+wrongly estimated by then, and the credit of whoever was blocked. Integers throughout.
 """
 
 from collections import deque
@@ -138,6 +138,8 @@ class _Pair:
         self._last = dict.fromkeys(pair, 0)
         """What each was last charged: it may still owe that."""
         self._credit = dict.fromkeys(pair, 0)
+        self._wrong = dict.fromkeys(pair, 0)
+        """The most of each that was in flight wrongly estimated: its correction is paid later."""
         self._worst = 0.0
         self._open: _Interval | None = None
 
@@ -145,6 +147,8 @@ class _Pair:
         """Over every interval in which both could have gone at each pick of one of them."""
         for pick in self._watch.picks:
             self._block(pick)
+            for name in self._pair:
+                self._wrong[name] = max(self._wrong[name], self._error(pick.in_flight[name]))
             if pick.tenant in self._pair:
                 self._compare(pick)
             elif any(name not in pick.waiting for name in self._pair):
@@ -174,14 +178,14 @@ class _Pair:
             side = self._pair.index(pick.tenant)
             it.count(side, cost * self._by[side], max(cost, estimated))
             for side, name in enumerate(self._pair):
-                it.wrong[side] = max(it.wrong[side], self._wrong(pick.in_flight[name]))
+                it.wrong[side] = self._wrong[name]
                 it.credit[side] = max(it.credit[side], self._credit[name])
         self._last[pick.tenant] = max(cost, estimated)
         if pick.tenant not in pick.waiting:  # that was its last one
             self._end()
             self._credit[pick.tenant] = 0
 
-    def _wrong(self, in_flight: Iterable[OperationId]) -> int:
+    def _error(self, in_flight: Iterable[OperationId]) -> int:
         settled, estimated = self._watch.settled, self._watch.estimated
         return sum(abs(settled.get(one, estimated[one]) - estimated[one]) for one in in_flight)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from schemas import inputs as i
 from schemas.inputs import DimensionConfig
 from tests.benchmarks.lag import Watch, largest_lag
-from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
+from tests.benchmarks.play import MILLION, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI
 from tests.benchmarks.result import Result
 from tests.support import core as c
@@ -30,13 +30,13 @@ class Span(NamedTuple):
 
 def run(*, quick: bool) -> Iterator[Result]:
     """The largest lag of any scene by its bound; beside it each scene's."""
-    span = Span(25 if quick else 400)
+    span = Span(15 if quick else 200)
     lags = {}
     for name, scene in SCENES.items():
         play, watch, weights = scene(span)
         play.run(span.us)
         lags[name] = largest_lag(watch, weights, WINDOW_MS)
-    parts = {name: f"{lag:.2f}" for name, lag in lags.items()}
+    parts = {name: f"{lag:.3f}" for name, lag in lags.items()}
     yield Result(name="lag", value=max(lags.values()), unit="of bound", parts=parts)
 
 
@@ -51,9 +51,7 @@ def _begin(*dimensions: DimensionConfig, caps: dict | None = None, places: int =
         )
         for name, weight in WEIGHTS.items()
     ] if caps else tenants(**WEIGHTS)  # fmt: skip
-    wanted = dimensions or (
-        c.dimension("tokens", TOKENS_MAX, window_ms=WINDOW_MS, amount="actual"),
-    )
+    wanted = dimensions or (dimension("tokens", TOKENS_MAX, window_ms=WINDOW_MS, amount="actual"),)
     play = Play(
         wanted, configured, places=places, way=WAY, bounds={"grants_per_entry_max": 1},
         domain={"hold_initial_ms": 100},
@@ -99,7 +97,7 @@ def _on_off(span: Span) -> Scene:
 
 def _short_against_long(_: Span) -> Scene:
     """Calls of 0.1 s against calls of 5 s, and slots bind."""
-    scene = play, *_ = _begin(c.dimension("slots", 8))
+    scene = play, *_ = _begin(dimension("slots", 8))
     _always(play, "a", ms=100)
     _always(play, "b", ms=5_000)
     _always(play, "c", ms=1_000)
@@ -135,9 +133,9 @@ def _shift(span: Span) -> Scene:
 def _dimensions(_: Span) -> Scene:
     """Many small calls against few large ones: requests bind the one, tokens the other."""
     scene = play, *_ = _begin(
-        c.dimension("requests", 300, window_ms=WINDOW_MS),
-        c.dimension("tokens", TOKENS_MAX, window_ms=WINDOW_MS),
-        c.dimension("slots", 32),
+        dimension("requests", 300, window_ms=WINDOW_MS),
+        dimension("tokens", TOKENS_MAX, window_ms=WINDOW_MS),
+        dimension("slots", 32),
     )
     _always(play, "a", mean=20)
     _always(play, "b", mean=4_000)
@@ -147,8 +145,8 @@ def _dimensions(_: Span) -> Scene:
 
 def _caps(_: Span) -> Scene:
     """One is held back by a cap of its own again and again."""
-    own = i.TenantBudget(domain="d", dimensions=(c.dimension("slots", 2),))
-    scene = play, *_ = _begin(c.dimension("slots", 8), caps={"a": (own,)})
+    own = i.TenantBudget(domain="d", dimensions=(dimension("slots", 2),))
+    scene = play, *_ = _begin(dimension("slots", 8), caps={"a": (own,)})
 
     def mixed() -> Call:
         return _sized(play, "a", ms=play.chance.choice((50, 50, 3_000)))

@@ -13,10 +13,9 @@ from random import Random
 from typing import NamedTuple
 
 from evenhand.dev.play import TENANTS, arrivals
-from tests.benchmarks.play import SEED, Call, Play, Way, tenants
+from tests.benchmarks.play import SEED, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI, Record, Seen
 from tests.benchmarks.result import REPOSITORY, Result, not_run
-from tests.support import core as c
 
 FOLDER = Path(__file__).parent / "rivals"
 ENVIRONMENTS = REPOSITORY / "out" / "rivals"
@@ -26,7 +25,7 @@ TOKENS_MAX, REQUESTS_MAX = 500_000, 400
 ON_THE_WAY_US = 300 * MILLI
 """Each call arrives at the provider so much later at most."""
 INSTALL_S, PLAY_S = 600, 900
-DIMENSIONS = (c.dimension("requests", REQUESTS_MAX), c.dimension("tokens", TOKENS_MAX))
+DIMENSIONS = (dimension("requests", REQUESTS_MAX), dimension("tokens", TOKENS_MAX))
 
 
 class Rival(NamedTuple):

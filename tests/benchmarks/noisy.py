@@ -4,13 +4,12 @@ import statistics
 from collections.abc import Iterator
 
 from schemas.inputs import DimensionConfig
-from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
+from tests.benchmarks.play import MILLION, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI
 from tests.benchmarks.result import Result
-from tests.support import core as c
 
 WINDOW_MS = 60_000
-CALLS, CALLS_QUICK = 600, 240
+CALLS = 600
 """That fit into a window, about."""
 TOKENS = 1_000
 """Of a call, about."""
@@ -19,7 +18,7 @@ OFFERED = 1.5
 QUIET = tuple(f"quiet-{number}" for number in range(10))
 NOISY, NOISE = "noisy", 0.9
 WAY = Way(ask_us=2 * MILLI, send_us=5 * MILLI)
-FIRST_US = 2 * WINDOW_MS * MILLI
+FIRST_US = WINDOW_MS * MILLI
 """Until the window is full and the noisy one's queue long."""
 
 
@@ -28,29 +27,29 @@ def run(*, quick: bool) -> Iterator[Result]:
 
     Beside it with the default pace, without any, and without the noisy one.
     """
-    minutes, calls = (2, CALLS_QUICK) if quick else (30, CALLS)
-    waits = {"no pace": _p99_ms(minutes, calls, pace=100)}
+    minutes = 1 if quick else 30
+    waits = {"no pace": _p99_ms(minutes, pace=100)}
     if not quick:
-        waits["pace 10 %"] = _p99_ms(minutes, calls, pace=10)
-        waits["alone"] = _p99_ms(minutes, calls, pace=5, noise=False)
-    value = _p99_ms(minutes, calls, pace=5)
+        waits["pace 10 %"] = _p99_ms(minutes, pace=10)
+        waits["alone"] = _p99_ms(minutes, pace=5, noise=False)
+    value = _p99_ms(minutes, pace=5)
     parts = {name: f"{wait:,.0f} ms" for name, wait in waits.items()}
     yield Result(name="noisy-neighbour", value=value, unit="ms", parts=parts)
 
 
 def _dimension(name: str, limit: int, pace: int) -> DimensionConfig:
-    return c.dimension(name, limit, pace_percent=pace, amount="actual")
+    return dimension(name, limit, pace_percent=pace, amount="actual")
 
 
-def _p99_ms(minutes: int, calls: int, *, pace: int, noise: bool = True) -> float:
+def _p99_ms(minutes: int, *, pace: int, noise: bool = True) -> float:
     dimensions = [
-        _dimension("requests", 2 * calls, pace),
-        _dimension("tokens", calls * TOKENS, pace),
-        c.dimension("slots", 256),
+        _dimension("requests", 2 * CALLS, pace),
+        _dimension("tokens", CALLS * TOKENS, pace),
+        dimension("slots", 256),
     ]
     weights = dict.fromkeys((NOISY, *QUIET), 1)
     play = Play(dimensions, tenants(**weights), way=WAY, domain={"report_send": True})
-    per_s = OFFERED * calls * 1_000 / WINDOW_MS
+    per_s = OFFERED * CALLS * 1_000 / WINDOW_MS
     until_us = FIRST_US + minutes * 60 * MILLION
 
     def call(tenant: str) -> Call:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from schemas.inputs import DimensionConfig
 from streams.core.limits import CLOCK_SPREAD_MS, RHO_PPM
-from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
+from tests.benchmarks.play import MILLION, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI, Record
 from tests.benchmarks.result import Result
-from tests.support import core as c
 
 SEND_WITHIN_MS, TRANSIT_MS, CLOCK_BOUND_MS = 1_000, 300, 100
 RESET_UNCERTAINTY_MS = 400
@@ -23,19 +22,19 @@ REPEATS = 0.1
 WEIGHTS = {"a": 2, "b": 1, "c": 1}
 WORLDS = {
     "requests-1s": [
-        c.dimension("requests", 40, window_ms=1_000),
-        c.dimension("requests-60s", 1_500, window_ms=60_000),
+        dimension("requests", 40, window_ms=1_000),
+        dimension("requests-60s", 1_500, window_ms=60_000),
     ],
     "tokens-10s": [
-        c.dimension("tokens", 60_000, window_ms=10_000, amount="actual"),
-        c.dimension("slots", 24),
+        dimension("tokens", 60_000, window_ms=10_000, amount="actual"),
+        dimension("slots", 24),
     ],
     "tokens-completion": [
-        c.dimension("tokens", 60_000, window_ms=10_000, amount="actual", instant="completion")
+        dimension("tokens", 60_000, window_ms=10_000, amount="actual", instant="completion")
     ],
-    "fixed-unknown": [c.dimension("tokens", 60_000, kind="fixed", window_ms=10_000)],
+    "fixed-unknown": [dimension("tokens", 60_000, kind="fixed", window_ms=10_000)],
     "fixed-known": [
-        c.dimension(
+        dimension(
             "requests", 60, kind="fixed", window_ms=10_000,
             reset_ms=1_000_000, reset_uncertainty_ms=RESET_UNCERTAINTY_MS,
         )

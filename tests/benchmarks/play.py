@@ -263,3 +263,8 @@ def tenants(**weights: int) -> list[i.ConfigProposed]:
     """Each with this weight and room for everything."""
     room = {"waiting_count_max": 10**9, "waiting_bytes_max": 10**15}
     return [c.tenant(name, weight=weight, **room) for name, weight in weights.items()]
+
+
+def dimension(name: str, limit: int, **over: Any) -> i.DimensionConfig:
+    """As `tests.support.core` has it, but with the pace that a window has by default."""
+    return c.dimension(name, limit, **{"pace_percent": None, **over})

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from schemas.inputs import DimensionConfig
-from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
+from tests.benchmarks.play import MILLION, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI
 from tests.benchmarks.result import Result
-from tests.support import core as c
 
 WINDOW_MS, SERVICE_MS = 60_000, 2_000
 CALLS = 600
@@ -18,8 +17,6 @@ CALLS = 600
 CALLS_QUICK = 120
 TOKENS = 1_000
 FACTORS = (1, 4, 10)
-PACE = 10
-"""Percent of a window at once: the default, named since the ceilings want a steady flow."""
 PLACES = 8
 ASK_MS = 2
 WEIGHTS = {"a": 2, "b": 1, "c": 1}
@@ -31,18 +28,16 @@ def run(*, quick: bool) -> Iterator[Result]:
     windows, calls = (2, CALLS_QUICK) if quick else (8, CALLS)
     factors = FACTORS[1:2] if quick else FACTORS
     for amount, instant in product(("reserved", "actual"), ("arrival", "completion")):
-        one = c.dimension(
-            "tokens", calls * TOKENS, amount=amount, instant=instant, pace_percent=PACE
-        )
+        one = dimension("tokens", calls * TOKENS, amount=amount, instant=instant)
         shares = {
             f"{factor}x": (_use(one, windows, factor), _ceiling(one, factor)) for factor in factors
         }
         yield _row(f"token-budget-{amount}-{instant}", shares)
     for instant in ("arrival", "completion"):
-        one = c.dimension("requests", calls, instant=instant, pace_percent=PACE)
+        one = dimension("requests", calls, instant=instant)
         shares = {"requests": (_use(one, windows), _ceiling(one, 1))}
         yield _row(f"token-budget-requests-{instant}", shares)
-    slots = c.dimension("slots", PLACES)
+    slots = dimension("slots", PLACES)
     shares = {"slots": (_use(slots, windows), SERVICE_MS / (SERVICE_MS + ASK_MS))}
     yield _row("token-budget-slots", shares)
 
@@ -65,7 +60,7 @@ def _use(one: DimensionConfig, windows: int, factor: int = 1) -> float:
     """The part of the limit that calls really took after the first window."""
     plenty = {"requests": 10**9, "tokens": 10**12, "slots": 10**6, one.name: one}
     dimensions = [
-        it if isinstance(it, DimensionConfig) else c.dimension(name, it)
+        it if isinstance(it, DimensionConfig) else dimension(name, it)
         for name, it in plenty.items()
     ]
     play = Play(dimensions, tenants(**WEIGHTS), way=WAY, domain={"report_send": True})

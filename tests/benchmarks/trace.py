@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from evenhand.dev.play import OUTPUT_TOKENS_MAX, TENANTS, arrivals
 from streams.core.fairness import Policy
-from tests.benchmarks.play import Call, Play, Way
+from tests.benchmarks.play import Call, Play, Way, dimension
 from tests.benchmarks.record import MILLI
 from tests.benchmarks.result import Result
 from tests.support import core as c
@@ -45,27 +45,27 @@ def _play(policy: str, asked: list, minutes: int) -> Play:
     tenants = [
         c.tenant(name, weight=weight, rank=RANKS[name], **room) for name, weight in WEIGHTS.items()
     ]
-    dimensions = (
-        c.dimension("requests", REQUESTS_MAX),
-        c.dimension("tokens", TOKENS_MAX, amount="actual"),
-        c.dimension("slots", SLOTS_MAX),
+    limits = (
+        dimension("requests", REQUESTS_MAX),
+        dimension("tokens", TOKENS_MAX, amount="actual"),
+        dimension("slots", SLOTS_MAX),
     )
-    play = Play(dimensions, tenants, way=WAY, domain={"policy": policy, "report_send": True})
-    for one in asked:
-        it = one.prompt
-        ceiling = OUTPUT_TOKENS_MAX[one.tenant]
+    play = Play(limits, tenants, way=WAY, domain={"policy": policy, "report_send": True})
+    for arrival in asked:
+        it = arrival.prompt
+        ceiling = OUTPUT_TOKENS_MAX[arrival.tenant]
         call = Call(
-            one.tenant,
+            arrival.tenant,
             it.prompt_tokens + ceiling,
             it.service_ms(1),
             it.prompt_tokens + min(ceiling, it.generated_tokens),
             {"start_within_ms": WITHIN_MS},
         )
-        play.submit_at(int(one.at_ms * MILLI), call)
+        play.submit_at(int(arrival.at_ms * MILLI), call)
     play.run(minutes * 60_000 * MILLI)
-    for dimension in dimensions:
-        over = play.record.peak(dimension) - dimension.limit
-        assert over <= 0, f"Expected {dimension.name} within its limit, but {over} above"
+    for one in limits:
+        over = play.record.peak(one) - one.limit
+        assert over <= 0, f"Expected {one.name} within its limit, but {over} above"
     return play
 
 

@@ -15,16 +15,17 @@ BEGIN_S = 1_700_000_000
 
 def make(trace: dict[str, Any]) -> Admit:
     """Both windows are looked at, then both are taken."""
+    clock = time_machine.travel(BEGIN_S, tick=False).start()
     limiter = MovingWindowRateLimiter(MemoryStorage())
     requests = RateLimitItemPerMinute(trace["requests_max"])
     tokens = RateLimitItemPerMinute(trace["tokens_max"] // HUNDRED)
 
     def admit(now_ms: int, amount: int) -> bool:
         cost = -(-amount // HUNDRED)
-        with time_machine.travel(BEGIN_S + now_ms / 1_000, tick=False):
-            if not limiter.test(requests, "r") or not limiter.test(tokens, "t", cost=cost):
-                return False
-            return limiter.hit(requests, "r") and limiter.hit(tokens, "t", cost=cost)
+        clock.move_to(BEGIN_S + now_ms / 1_000)
+        if not limiter.test(requests, "r") or not limiter.test(tokens, "t", cost=cost):
+            return False
+        return limiter.hit(requests, "r") and limiter.hit(tokens, "t", cost=cost)
 
     return admit
 

@@ -17,6 +17,7 @@ SETTLE_S = 0.005
 def make(trace: dict[str, Any]) -> Admit:
     """A call goes if the router finds a deployment for it; the answer is at once."""
     litellm.suppress_debug_info = True
+    clock = time_machine.travel(BEGIN_S, tick=False).start()
     loop = asyncio.new_event_loop()
     router = Router(
         model_list=[
@@ -50,8 +51,8 @@ def make(trace: dict[str, Any]) -> Admit:
         return True
 
     def admit(now_ms: int, amount: int) -> bool:
-        with time_machine.travel(BEGIN_S + now_ms / 1_000, tick=False):
-            return loop.run_until_complete(take(amount))
+        clock.move_to(BEGIN_S + now_ms / 1_000)
+        return loop.run_until_complete(take(amount))
 
     return admit
 
