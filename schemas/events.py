@@ -357,6 +357,8 @@ class GrantIssued(Word):
     """lift generation of the lane's counter"""
     by_floor: bool = False
     """true if bulk took of its reserve, which it may while it is owed its floor"""
+    skipped: OperationId | None = None
+    """the head whose turn came first, and which did not fit"""
 
 
 class GrantRevoked(Word):
@@ -692,7 +694,7 @@ class OperationDeferred(Word):
     not_before_ms: Millis | None = None
     """earliest instant at which it can fit; null means unknown"""
     held_by: str = 'budget'
-    """what is in the way: budget, or reserve for bulk that would not leave it free"""
+    """what is in the way: budget; reserve, of bulk that would not leave it free; saver, whose cost must stay free; or far, of a head that would save for too long"""
 
 
 class OperationExpired(Word):
@@ -1056,6 +1058,23 @@ class RetryScheduled(Word):
     """end of the backoff"""
 
 
+class SavingStarted(Word):
+    """Others use only what is above the whole cost of this head, until it is granted or leaves."""
+
+    tenant: TenantId
+    """whose operation"""
+    operation: OperationId
+    """the saver"""
+    domain: DomainId
+    """budget domain"""
+    lane: str
+    """lane; it holds back this one and lower ones"""
+    skips: int
+    """how often it was passed over"""
+    since_ms: Millis
+    """since when, less all steps of time"""
+
+
 class SendObserved(Word):
     """The call was sent earlier than assumed; its charges leave earlier."""
 
@@ -1236,6 +1255,7 @@ Event = (
     | ResultRecorded
     | ResultRefusedStale
     | RetryScheduled
+    | SavingStarted
     | SendObserved
     | StartAccepted
     | StartRefused

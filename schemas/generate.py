@@ -18,7 +18,9 @@ PURPOSE = {
 }
 FIELD = re.compile(r"    \w+: ")
 PRIMITIVES = {"string": "str", "long": "int", "int": "int", "boolean": "bool", "bytes": "bytes"}
-FIXED = {f"evenhand.common.{name}": "bytes" for name in ("Id16", "Parent16", "Digest32")}
+FIXED = {
+    f"evenhand.common.{name}": "bytes" for name in ("Id16", "Parent16", "Skipped16", "Digest32")
+}
 
 
 def python_type(avro: Any, richer: str | None) -> str:

@@ -101,6 +101,7 @@ _TO_DECISIONS = (
     e.OperationParked,
     e.OperationUnparked,
     e.OperationDeferred,
+    e.SavingStarted,
     e.OperationExpired,
     e.OperationCancelled,
     e.CancellationRemembered,

@@ -82,6 +82,7 @@ from .events import (
     ResultRecorded,
     ResultRefusedStale,
     RetryScheduled,
+    SavingStarted,
     SendObserved,
     StartAccepted,
     StartRefused,
@@ -382,6 +383,9 @@ def write_DomainConfig(word, head=b""):
         LONG[word.decision_weight],
         LONG[word.bulk_weight],
         LONG[word.bulk_reserve_percent],
+        LONG[word.skips_max],
+        LONG[word.age_max_ms],
+        LONG[word.saving_max_ms],
     ))
 
 
@@ -511,7 +515,25 @@ def read_DomainConfig(data, at):
         at += 1
     else:
         bulk_reserve_percent, at = read_long(data, at)
-    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max, interactive_weight, decision_weight, bulk_weight, bulk_reserve_percent), at
+    skips_max = data[at]
+    if skips_max < 0x80:
+        skips_max = (skips_max >> 1) ^ -(skips_max & 1)
+        at += 1
+    else:
+        skips_max, at = read_long(data, at)
+    age_max_ms = data[at]
+    if age_max_ms < 0x80:
+        age_max_ms = (age_max_ms >> 1) ^ -(age_max_ms & 1)
+        at += 1
+    else:
+        age_max_ms, at = read_long(data, at)
+    saving_max_ms = data[at]
+    if saving_max_ms < 0x80:
+        saving_max_ms = (saving_max_ms >> 1) ^ -(saving_max_ms & 1)
+        at += 1
+    else:
+        saving_max_ms, at = read_long(data, at)
+    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max, interactive_weight, decision_weight, bulk_weight, bulk_reserve_percent, skips_max, age_max_ms, saving_max_ms), at
 
 
 def write_LeaseName(word, head=b""):
@@ -2931,6 +2953,7 @@ def write_GrantIssued(word, head=b""):
         LONG[word.lane_weight],
         LONG[word.lane_lift],
         BOOLEAN[word.by_floor],
+        NULL if word.skipped is None else PRESENT + fixed(word.skipped, 16),
     ))
 
 
@@ -3238,7 +3261,16 @@ def read_GrantIssued(data, at):
     else:
         lane_lift, at = read_long(data, at)
     by_floor, at = read_boolean(data, at)
-    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms, lane_key, lane_weight, lane_lift, by_floor), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        skipped = data[at:at + 16]
+        at += 16
+    elif branch == 0:
+        skipped = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms, lane_key, lane_weight, lane_lift, by_floor, skipped), at
 
 
 def write_GrantRevoked(word, head=b""):
@@ -5779,6 +5811,60 @@ def read_RetryScheduled(data, at):
     else:
         not_before_ms, at = read_long(data, at)
     return RetryScheduled(tenant, operation, incarnation, attempt, epoch, cause, not_before_ms), at
+
+
+def write_SavingStarted(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.tenant],
+        fixed(word.operation, 16),
+        STRING[word.domain],
+        STRING[word.lane],
+        LONG[word.skips],
+        LONG[word.since_ms],
+    ))
+
+
+def read_SavingStarted(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    tenant = data[at:at + size].decode()
+    at += size
+    operation = data[at:at + 16]
+    at += 16
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    domain = data[at:at + size].decode()
+    at += size
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    lane = data[at:at + size].decode()
+    at += size
+    skips = data[at]
+    if skips < 0x80:
+        skips = (skips >> 1) ^ -(skips & 1)
+        at += 1
+    else:
+        skips, at = read_long(data, at)
+    since_ms = data[at]
+    if since_ms < 0x80:
+        since_ms = (since_ms >> 1) ^ -(since_ms & 1)
+        at += 1
+    else:
+        since_ms, at = read_long(data, at)
+    return SavingStarted(tenant, operation, domain, lane, skips, since_ms), at
 
 
 def write_SendObserved(word, head=b""):

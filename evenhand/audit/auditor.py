@@ -36,6 +36,7 @@ from .provider import Provider
 from .publication import Publication
 from .replies import Replies
 from .retries import Retries
+from .saving import Saving
 from .settlements import Settlements
 from .standing import Standing
 from .starts import Starts
@@ -82,7 +83,8 @@ class _Auditor:
         self._config = config = Config(cursor)
         self._book = book = Book()
         self._answers = Answers(cursor, config, book)
-        self._budgets = Budgets(cursor, config, book)
+        saving = Saving(cursor, config, book)
+        self._budgets = Budgets(cursor, config, book, saving)
         self._settlements = Settlements(cursor, book)
         self._provider = Provider(cursor)
         self._replies = Replies(cursor, book)
@@ -99,6 +101,7 @@ class _Auditor:
             grants.handlers(),
             order.handlers(),
             lanes.handlers(),
+            saving.handlers(),
             places.handlers(),
             starts.handlers(),
             self._standing.handlers(),
@@ -113,6 +116,7 @@ class _Auditor:
             Folds(book, config).handlers(),
             order.returns(),
             lanes.returns(),
+            saving.returns(),
         ):
             for kind, handler in check.items():
                 self._handlers.setdefault(kind, []).append(handler)

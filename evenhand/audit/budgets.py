@@ -22,6 +22,7 @@ from .config import Config
 from .cursor import Cursor
 from .pace import Pace
 from .records import Key, key_of
+from .saving import Saving
 from .windows import CLOCK_SPREAD_MS, Window, window_for
 
 CHECK = "budgets"
@@ -41,7 +42,8 @@ class _Limited:
 class Budgets:
     """All windows of a cell, and which of them each open reservation was charged to."""
 
-    def __init__(self, cursor: Cursor, config: Config, book: Book) -> None:
+    def __init__(self, cursor: Cursor, config: Config, book: Book, saving: Saving) -> None:
+        self._saving = saving
         self._cursor = cursor
         self._config = config
         self._book = book
@@ -100,7 +102,8 @@ class Budgets:
             amount = amount_of(event, dimension)
             used = limited.window.used(now_ms)
             where = f"{limited.place[0]} {dimension.name} of {event.domain}"
-            most = dimension.limit - (reserve(dimension, percent) if percent else 0)
+            vector = self._saving.kept(event, limited.place[0], dimension)
+            most = dimension.limit - max(reserve(dimension, percent), vector)
             if amount and used + amount > most:
                 counted = f"{used} counted and {amount} were granted"
                 self._cursor.found(CHECK, f"Expected {most} in {where}, but {counted}")

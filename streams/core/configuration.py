@@ -154,6 +154,7 @@ def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator
     yield from _range_faults(body, 1, ("attempts_max", "retry_backoff_ms", "unknown_hold_ms"))
     yield from _range_faults(body, 0, ("throttles_max", "retry_burst", "cooldown_ms"), COUNT_MAX)
     yield from _range_faults(body, 0, ("retry_percent", "bulk_reserve_percent"), 100)
+    yield from _range_faults(body, 1, ("skips_max", "age_max_ms", "saving_max_ms"))
     weights = ("interactive_weight", "decision_weight", "bulk_weight")
     yield from _range_faults(body, 1, weights, WEIGHT_MAX)
     if body.call_ms_max is not None and not 0 < body.call_ms_max <= body.unknown_hold_ms:
@@ -242,6 +243,7 @@ def activated(state: State, event: ConfigActivated) -> None:
     for name, domain in state.config.domains.items():
         if event.tenant is not None or (event.domain is not None and name == event.name):
             domain.row.review_from, domain.review_due = 0, True
+            domain.row.forget_all(TenantId(event.name) if event.tenant is not None else None)
             if event.domain is not None:
                 domain.row.cooldown_ms, domain.row.blocked = None, False
                 lanes.follow_weights(domain)

@@ -14,7 +14,7 @@ from schemas.lanes import BULK
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from . import lanes, waiting
+from . import lanes, saving, waiting
 from .budgets import check, cost_of, earliest_ms, never_fits
 from .configured import Domain
 from .counters import Counter
@@ -24,7 +24,7 @@ from .outcomes import Binds, Fits, Paced
 from .queues import Waiting
 from .state import State
 
-BUDGET, RESERVE = "budget", "reserve"
+BUDGET, RESERVE, SAVER = "budget", "reserve", "saver"
 """What can be in the way of a head."""
 
 
@@ -44,9 +44,40 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     """
     if domain.row.blocked or domain.row.cooldown_ms is not None:
         return []
+    order = lanes.in_order(domain)
+    if domain.row.skipped and (found := _first_in_line(state, domain, order)):
+        return found
+    return _in_turn(state, domain, order)
+
+
+def _first_in_line(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Event]:
+    """The saver goes as soon as it fits; without one, a head that was passed over may begin."""
+    for skipped in saving.first_in_line(state, domain):
+        candidate = saving.candidate(state, domain, skipped)
+        if candidate is None:
+            continue
+        head, _, counter = candidate
+        if head.deadline_ms <= state.now_ms:
+            return [_expired(state, counter, head, "deadline")]
+        windows, cost = domain.levels(counter.tenant), cost_of(head)
+        lane = domain.lanes[skipped.lane]
+        keep = lanes.to_keep(domain, order, lane, windows, cost)
+        fit = check(windows, cost, now_ms=state.window_now_ms, keep=keep)
+        if isinstance(fit, Fits):
+            return [grant(state, domain, lane, candidate)]
+        if not domain.row.saver:
+            return [
+                _must_leave(state, domain, counter, head)
+                or saving.begin(state, domain, skipped, fit)
+            ]
+    return []
+
+
+def _in_turn(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Event]:
+    """The first head, lane by lane and tenant by tenant, that fits and leaves what it must."""
     held: dict[str, Held] = {}
     now_ms = state.window_now_ms
-    order = lanes.in_order(domain)
+    passed = saving.Passed(domain, now_ms)
     for lane in order:
         with closing(_candidates(state, domain, lane)) as candidates:
             for candidate in candidates:
@@ -54,20 +85,36 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
                 if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                     return [_expired(state, counter, head, "deadline")]
                 windows, cost = domain.levels(counter.tenant), cost_of(head)
-                keep = lanes.to_keep(domain, order, lane, windows, cost)
+                keep = saving.to_keep(domain, order, lane, counter, head)
                 fit = check(windows, cost, now_ms=now_ms, keep=keep)
                 if isinstance(fit, Fits):
-                    return [grant(state, domain, lane, candidate)]
+                    skipped = passed.by(counter)
+                    return [grant(state, domain, lane, candidate, skipped=skipped)]
                 leaving = _must_leave(state, domain, counter, head)
                 if leaving is not None:
                     return [leaving]
-                by = BUDGET
-                if keep and not isinstance(check(windows, cost, now_ms=now_ms), Binds):
-                    by = RESERVE
+                if isinstance(fit, Binds):
+                    passed.add(counter, head, cost)
+                by = BUDGET if keep is None else _held_by(state, domain, order, lane, candidate)
                 held.setdefault(by, Held(counter, head, fit, by))
-                if _exhausted(domain, now_ms, keep):
+                first = lane.name == BULK and order[0] is lane  # a large one of it leaves nothing
+                if _exhausted(domain, now_ms, None if first else keep):
                     break
     return _deferrals(state, domain, held.values()) if held else []
+
+
+def _held_by(
+    state: State, domain: Domain, order: Sequence[Lane], lane: Lane, candidate: waiting.Candidate
+) -> str:
+    """What is in the way of a head that must leave something free."""
+    head, _, counter = candidate
+    windows, cost, now_ms = domain.levels(counter.tenant), cost_of(head), state.window_now_ms
+    if isinstance(check(windows, cost, now_ms=now_ms), Binds):
+        return BUDGET
+    reserve = lanes.to_keep(domain, order, lane, windows, cost)
+    if reserve and isinstance(check(windows, cost, now_ms=now_ms, keep=reserve), Binds):
+        return RESERVE
+    return SAVER
 
 
 _HEAD = itemgetter(0)
@@ -167,7 +214,9 @@ def deferred(state: State, event: OperationDeferred) -> None:
     domain = state.config.domains[event.domain]
     domain.row.deferred_ms = state.now_ms
     state.put_domain(domain)
-    if event.held_by == RESERVE:
+    if event.held_by == saving.FAR:
+        saving.deferred(state, domain, event)
+    elif event.held_by == RESERVE:
         lane = state.lane(event.domain, BULK)
         lane.held_back(lane.counter(event.tenant))
 

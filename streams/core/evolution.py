@@ -17,6 +17,7 @@ from . import (
     reconciliation,
     results,
     retries,
+    saving,
     settlement,
     standing,
     starts,
@@ -53,6 +54,8 @@ def evolve(state: State, event: e.Event) -> None:  # noqa: C901, PLR0912 - one a
             parking.unparked(state, event)
         case e.OperationDeferred():
             dispatch.deferred(state, event)
+        case e.SavingStarted():
+            saving.started(state, event)
         case e.OperationExpired():
             dispatch.expired(state, event)
         case e.OperationCancelled():

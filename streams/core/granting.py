@@ -3,12 +3,12 @@
 from functools import partial
 
 from schemas.events import GrantIssued
-from schemas.ids import MemberEpoch, MemberId
+from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.lanes import BULK
 from schemas.phase import Phase
 from schemas.units import Millis
 
-from . import lanes, standing, waiting
+from . import lanes, saving, standing, waiting
 from .budgets import Cost, check, cost_ns, cost_of, hold
 from .configured import Domain
 from .counters import Counter
@@ -27,8 +27,15 @@ with the result, unless the domain wants it at once.
 """
 
 
-def grant(state: State, domain: Domain, lane: Lane, candidate: waiting.Candidate) -> GrantIssued:
-    """The grant of a head that fits, with its whole reservation."""
+def grant(
+    state: State,
+    domain: Domain,
+    lane: Lane,
+    candidate: waiting.Candidate,
+    *,
+    skipped: OperationId | None = None,
+) -> GrantIssued:
+    """The grant of a head that fits; `skipped` came first and did not fit."""
     head, member, counter = candidate
     row = state.operation(head.operation)
     assert row is not None
@@ -36,7 +43,6 @@ def grant(state: State, domain: Domain, lane: Lane, candidate: waiting.Candidate
     cost = cost_of(head)
     hold_ms = counter.row.hold_ms or config.hold_initial_ms
     more = row.more
-    windows_ms = [w.config.window_ms for w in domain.windows if w.config.window_ms is not None]
     return GrantIssued(
         tenant=row.tenant,
         operation=head.operation,
@@ -59,8 +65,7 @@ def grant(state: State, domain: Domain, lane: Lane, candidate: waiting.Candidate
         output_tokens_max=row.output_tokens_max,
         deadline_ms=row.deadline_ms,
         send_within_ms=config.send_within_ms,
-        report_send=config.report_send
-        or any(ms < SEND_REPORT_FACTOR * config.send_within_ms for ms in windows_ms),
+        report_send=config.report_send or _report_gains(domain),
         requests=cost.requests,
         tokens=cost.tokens,
         slots=cost.slots,
@@ -79,8 +84,14 @@ def grant(state: State, domain: Domain, lane: Lane, candidate: waiting.Candidate
         parent=more.parent,
         checkpoint=more.checkpoint,
         checkpoint_ref=more.checkpoint_ref,
+        skipped=skipped,
         started_ms=standing.started_ms(state, row, member),
     )
+
+
+def _report_gains(domain: Domain) -> bool:
+    windows_ms = [w.config.window_ms for w in domain.windows if w.config.window_ms is not None]
+    return any(ms < SEND_REPORT_FACTOR * domain.config.send_within_ms for ms in windows_ms)
 
 
 def _life_of(state: State, member: MemberId) -> MemberEpoch:
@@ -106,6 +117,8 @@ def granted(state: State, event: GrantIssued) -> None:
     domain = state.config.domains[event.domain]
     lane, counter = state.counted(row)
     lanes.charge(domain, lane, event.cost_ns)
+    if event.skipped is not None:
+        saving.passed_over(state, domain, event.skipped)
     counter.row.by_floor += event.by_floor
     lane.charge(counter, event.cost_ns, partial(_holds_itself_back, state, domain))
     waiting.leave_queue(state, operation, row)

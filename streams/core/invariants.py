@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from schemas.ids import OperationId, TenantId
 from schemas.phase import Phase
 
-from . import lanes
+from . import lanes, saving
 from .budgets import check, cost_of
 from .holds import hold_key, key_of
 from .operations import ATTEMPTED, TERMINAL, AttemptRow, OperationRow
@@ -136,7 +136,8 @@ def _timed(state: State) -> Iterator[str]:
 def _work_conserving(state: State) -> Iterator[str]:
     """Below the dispatch bound no eligible head with a free place fits (R28).
 
-    A head of lane bulk must leave the reserve, unless its lane is owed its floor (R109, R110).
+    A head of lane bulk must leave the reserve, unless its lane is owed its floor (R109, R110), and
+    one that the saver holds back must leave all that the saver needs (R36).
     """
     for name, domain in state.config.domains.items():
         if name in state.dirty or domain.row.blocked or domain.row.cooldown_ms is not None:
@@ -146,7 +147,7 @@ def _work_conserving(state: State) -> Iterator[str]:
             for counter in lane.counters.values():
                 for head, _, _ in candidates(state, domain, counter):
                     windows, cost = domain.levels(counter.tenant), cost_of(head)
-                    keep = lanes.to_keep(domain, order, lane, windows, cost)
+                    keep = saving.to_keep(domain, order, lane, counter, head)
                     fit = check(windows, cost, now_ms=state.window_now_ms, keep=keep)
                     if isinstance(fit, Fits):
                         yield f"Expected the head of {counter.tenant} in {name} to be granted"

@@ -75,3 +75,5 @@ LEASE_MS_MIN = Millis(500)
 """A heartbeat takes its way and its turn; a shorter lease ends by accident."""
 TOOLS_MAX = 64
 """Tools of a run's allow-list, repeated in its admission and each of its grants."""
+SKIPPED_MAX = 64
+"""Heads of a domain remembered as passed over; whose turn comes first stays first until it goes."""

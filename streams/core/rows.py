@@ -42,6 +42,20 @@ class WaitingRow(msgspec.Struct, array_like=True, gc=False):
     bytes: int = 0
 
 
+class SkippedRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """A head that was passed over though its turn came first: it did not fit."""
+
+    head: Waiting
+    tenant: TenantId
+    lane: str
+    place: str
+    since_ms: Millis
+    """Window time."""
+    skips: int = 0
+    not_before_ms: Millis | None = None
+    """Its earliest fit was too far to save for: it is first in line then, in window time."""
+
+
 class DomainRow(msgspec.Struct, array_like=True, gc=False):
     """How much waits or is parked in a domain, and what the passes over it remember."""
 
@@ -61,6 +75,28 @@ class DomainRow(msgspec.Struct, array_like=True, gc=False):
     """Highest key of a lane at a pick; it never falls."""
     cost_max_ns: int = 0
     """Largest cost admitted so far in any lane."""
+    skipped: list[SkippedRow] = []
+    saver: int = 0
+    """Sequence of the one among them whose whole cost must stay free; 0 for none."""
+
+    @property
+    def saving(self) -> SkippedRow | None:
+        """The saver."""
+        if not self.saver:
+            return None
+        return next(one for one in self.skipped if one.head.sequence == self.saver)
+
+    def forget(self, sequence: int) -> None:
+        """It waits no longer, and saves no longer."""
+        self.skipped = [one for one in self.skipped if one.head.sequence != sequence]
+        if self.saver == sequence:
+            self.saver = 0
+
+    def forget_all(self, tenant: TenantId | None) -> None:
+        """Another configuration, of the domain or of one tenant: what was counted is void."""
+        for one in self.skipped:
+            if tenant in (None, one.tenant):
+                self.forget(one.head.sequence)
 
 
 class ConfigRow(msgspec.Struct, array_like=True, gc=False):

@@ -69,6 +69,10 @@ def unqueue(state: State, row: OperationRow) -> None:
         del counter.queues[place]
         if not counter.queues:
             lane.deactivate(counter)
+    domain = state.config.domains[row.domain]
+    if domain.row.skipped:
+        domain.row.forget(row.sequence)
+        state.put_domain(domain)
     state.touch(row.domain)
 
 

@@ -34,7 +34,8 @@ OUTCOMES = [
 ]
 RECENT = 8
 HARD = {"attempts_max": 3, "retry_backoff_ms": 200, "retry_burst": 2, "throttles_max": 1}
-"""Bounds of retries that a walk reaches."""
+SAVES = {"skips_max": 2, "age_max_ms": 500, "saving_max_ms": 2_000}
+"""Bounds of retries and of saving that a walk reaches."""
 HOLD = {"unknown_hold_ms": 4_000, "cooldown_ms": 300}
 
 
@@ -72,8 +73,9 @@ class Walk:
                     call_ms_max=call_ms_max,
                     **HARD,
                     **HOLD,
+                    **SAVES,
                 ),
-                c.domain(c.dimension("slots", 2), name="d2", hold_initial_ms=100, **HOLD),
+                c.domain(c.dimension("slots", 2), name="d2", hold_initial_ms=100, **HOLD, **SAVES),
                 c.pool(places_max=9, lease_ms=1_000),
                 c.pool("q", domains=("d2",), lease_ms=500),
                 c.pool("open-to-all", unclaimed_max=2, lease_ms=1_000),
@@ -273,6 +275,7 @@ class Walk:
                     claim_by_ms=700,
                     retry_burst=chance.choice([0, 1, 3]),
                     **HOLD,
+                    **SAVES,
                 ),
             ]
         )

@@ -1,0 +1,108 @@
+"""Defects in saving mode: each is named at its position."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from schemas.ids import OperationId
+from tests.support.budget import TOKENS, domain_of
+from tests.support.history import History
+from tests.support.plants import Plant, Plants, judge
+from tests.support.words import e
+
+plants = Plants()
+DOMAIN = replace(domain_of(TOKENS), skips_max=2)
+
+
+def large(history: History) -> OperationId:
+    """One of 80 tokens waits in a domain of 90."""
+    history.configure("domain", "d", domain=DOMAIN)
+    history.join("n", places=9)
+    return history.submit("large", output_tokens_max=70)
+
+
+def pass_over(history: History, operation: OperationId, key: str) -> int:
+    """Another is granted, and has left again before the next."""
+    return run(history, history.submit(key, lane="decision"), skipped=operation)
+
+
+def run(history: History, operation: OperationId, **changes: Any) -> int:
+    offset = history.grant(operation, **changes)
+    history.start(operation)
+    history.result(operation)
+    history.wait(5_000)
+    return offset
+
+
+def save(history: History, operation: OperationId) -> int:
+    admitted = history.admitted[operation]
+    event = e.SavingStarted(
+        tenant="t", operation=operation, domain="d", lane=admitted.lane, skips=2, since_ms=0
+    )
+    return history.append([], [event])
+
+
+@plants.breaks("saving")
+def a_head_saves_that_was_not_passed_over(history: History) -> int:
+    return save(history, large(history))
+
+
+@plants.breaks("saving")
+def a_head_saves_too_early(history: History) -> int:
+    operation = large(history)
+    pass_over(history, operation, "a")
+    return save(history, operation)
+
+
+@plants.breaks("saving")
+def what_was_counted_before_a_configuration_counts(history: History) -> int:
+    operation = large(history)
+    for key in "ab":
+        pass_over(history, operation, key)
+    history.configure("domain", "d", domain=DOMAIN)
+    return save(history, operation)
+
+
+@plants.breaks("saving")
+def two_save_at_once(history: History) -> int:
+    first, second = large(history), history.submit("other", lane="bulk")
+    for key in "ab":
+        pass_over(history, first, key)
+    for key in "cd":
+        pass_over(history, second, key)
+    save(history, first)
+    return save(history, second)
+
+
+@plants.breaks("saving")
+def whoever_is_running_was_passed_over(history: History) -> int:
+    operation = history.submit("a")
+    history.grant(operation)
+    return history.grant(history.submit("b"), skipped=operation)
+
+
+@plants.breaks("budgets")
+def a_lower_lane_takes_what_the_saver_needs(history: History) -> int:
+    operation = large(history)
+    for key in "ab":
+        pass_over(history, operation, key)
+    save(history, operation)
+    return history.grant(history.submit("c", lane="decision"))
+
+
+@plants.cases()
+def test_a_planted_defect_is_named_at_its_position(check: str, plant: Plant) -> None:
+    judge(check, plant)
+
+
+def test_a_higher_lane_and_the_saver_itself_take_what_they_want() -> None:
+    history = History(places=9)
+    history.configure("domain", "d", domain=DOMAIN)
+    operation = history.submit("large", output_tokens_max=70, lane="decision")
+    for key in "ab":
+        run(history, history.submit(key), skipped=operation)
+    save(history, operation)
+    run(history, history.submit("c"))
+    run(history, operation)
+    run(history, history.submit("d", lane="decision"))
+    assert history.audit().clean
