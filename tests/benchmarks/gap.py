@@ -9,6 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,9 +17,9 @@ from msgspec.structs import replace
 from schemas import events as e
 from schemas.codec import decode
 from schemas.entry import Entry
-from schemas.inputs import PoolConfig
 from schemas.topics import Topic, full_name
 from tests.benchmarks.cell import CELL, Arrived, Inputs, configure, submission
+from tests.benchmarks.environments import Unavailable, play
 from tests.benchmarks.result import Result, not_run
 from tests.benchmarks.stage import Stage
 from tests.support.kafka import read_all
@@ -28,7 +29,8 @@ SLOTS = (8, 64)
 STRANDED_GAPS = 3
 CALLS_MIN = 8
 """Of each slot in a run."""
-_STANDING = "standing"
+RIVAL = (8, 100, 400)
+"""Slots, milliseconds and calls of DBOS beside us."""
 
 
 class Calls(NamedTuple):
@@ -46,12 +48,9 @@ def run(stage: Stage) -> Iterator[Result]:
     services = (100,) if stage.quick else SERVICES_MS
     for slots in SLOTS[:1] if stage.quick else SLOTS:
         yield from _rows(stage.beside(str(slots)), slots, services)
-    if _STANDING not in PoolConfig.__struct_fields__:
-        yield not_run("slot-gap-standing", "standing starts")
-        return
-    for slots in SLOTS[:1] if stage.quick else SLOTS:
-        name = f"{slots}-{_STANDING}"
-        yield from _rows(stage.beside(name), slots, services, **{_STANDING: True})
+        yield from _rows(stage.beside(f"{slots}-standing"), slots, services, standing=True)
+    if not stage.quick:
+        yield _dbos(stage.work, *RIVAL)
 
 
 def _rows(stage: Stage, slots: int, services: Sequence[int], **pool: bool) -> Iterator[Result]:
@@ -78,6 +77,18 @@ def _rows(stage: Stage, slots: int, services: Sequence[int], **pool: bool) -> It
         calls = Calls(slots, first_s, until_s, spans)
         yield _row(f"slot-gap-{slots}-{service_ms}ms{'-standing' if pool else ''}", calls, lost)
     stage.stop()
+
+
+def _dbos(work: Path, slots: int, service_ms: int, count: int) -> Result:
+    """The same of a queue of DBOS in one process; the first and last calls do not count."""
+    name, notes = f"slot-gap-{slots}-{service_ms}ms-dbos", work / "dbos.json"
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        play("dbos_queue.py", ("dbos==3.4.0",), *map(str, (slots, service_ms, count, notes)))
+    except Unavailable as error:
+        return not_run(name, str(error))
+    spans = sorted((begun / 1e9, ended / 1e9) for _, begun, ended in json.loads(notes.read_text()))
+    return _row(name, Calls(slots, spans[2 * slots][0], spans[-2 * slots][0], spans), {})
 
 
 def _keep_busy(

@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 def run(*, quick: bool) -> Iterator[Result]:
     """The largest lag of any scene by its bound; beside it each scene's."""
-    span = Span(15 if quick else 200)
+    span = Span(10 if quick else 200)
     lags = {}
     for name, scene in SCENES.items():
         play, watch, weights = scene(span)

@@ -4,27 +4,22 @@ Each gets an environment of its own below `out/`, and none is a dependency of th
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from evenhand.dev.play import TENANTS, arrivals
+from tests.benchmarks.environments import ENVIRONMENTS, Unavailable, play
 from tests.benchmarks.play import SEED, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI, Record, Seen
-from tests.benchmarks.result import REPOSITORY, Result, not_run
+from tests.benchmarks.result import Result, not_run
 
-FOLDER = Path(__file__).parent / "rivals"
-ENVIRONMENTS = REPOSITORY / "out" / "rivals"
 FIRST_MINUTE, MINUTES = 10, 6
 TOKENS_MAX, REQUESTS_MAX = 500_000, 400
 """A minute; about half of what is asked for."""
 ON_THE_WAY_US = 300 * MILLI
 """Each call arrives at the provider so much later at most."""
-INSTALL_S, PLAY_S = 600, 900
 DIMENSIONS = (dimension("requests", REQUESTS_MAX), dimension("tokens", TOKENS_MAX))
 
 
@@ -71,8 +66,8 @@ def run(*, quick: bool) -> Iterator[Result]:
     for rival in RIVALS:
         try:
             admitted = _admitted(rival, trace)
-        except (OSError, subprocess.SubprocessError) as error:
-            yield not_run(f"limiter-{rival.name}", _reason(error))
+        except Unavailable as error:
+            yield not_run(f"limiter-{rival.name}", str(error))
         else:
             yield _row(rival.name, _arrived(admitted))
 
@@ -85,7 +80,7 @@ def _row(name: str, record: Record) -> Result:
 
 
 def _evenhand(asked: Sequence) -> Record:
-    play = Play(
+    cell = Play(
         DIMENSIONS,
         tenants(**dict.fromkeys(TENANTS, 1)),
         way=Way(ask_us=2 * MILLI, transit_us=ON_THE_WAY_US),
@@ -93,9 +88,9 @@ def _evenhand(asked: Sequence) -> Record:
     )
     for one in asked:
         tokens = one.prompt.prompt_tokens + one.prompt.generated_tokens
-        play.submit_at(int(one.at_ms * MILLI), Call(one.tenant, tokens, one.prompt.service_ms(1)))
-    play.run(MINUTES * 60_000 * MILLI)
-    return play.record
+        cell.submit_at(int(one.at_ms * MILLI), Call(one.tenant, tokens, one.prompt.service_ms(1)))
+    cell.run(MINUTES * 60_000 * MILLI)
+    return cell.record
 
 
 def _arrived(admitted: Sequence[tuple[int, int]]) -> Record:
@@ -108,23 +103,6 @@ def _arrived(admitted: Sequence[tuple[int, int]]) -> Record:
 
 
 def _admitted(rival: Rival, trace: Path) -> list[tuple[int, int]]:
-    environment = ENVIRONMENTS / rival.name
-    python, answer = environment / "bin" / "python", environment / "admitted.json"
-    ready = environment / ("-".join(rival.packages).replace("==", "-") + ".ready")
-    if not ready.exists():
-        _call(INSTALL_S, sys.executable, "-m", "venv", "--clear", str(environment))
-        _call(INSTALL_S, str(python), "-m", "pip", "install", "--quiet", *rival.packages)
-        ready.touch()
-    _call(PLAY_S, str(python), str(FOLDER / rival.script), str(trace), str(answer))
+    answer = trace.with_name(f"{rival.name}.json")
+    play(rival.script, rival.packages, str(trace), str(answer))
     return [(at_ms, tokens) for at_ms, tokens in json.loads(answer.read_text())]
-
-
-def _call(within_s: float, *command: str) -> None:
-    quiet = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # prices are not asked for
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=within_s, env=quiet)
-
-
-def _reason(error: Exception) -> str:
-    """The last line that it said."""
-    said = getattr(error, "stderr", None) or str(error)
-    return str(said).strip().splitlines()[-1][:160]

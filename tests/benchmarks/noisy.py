@@ -27,7 +27,7 @@ def run(*, quick: bool) -> Iterator[Result]:
 
     Beside it with the default pace, without any, and without the noisy one.
     """
-    minutes = 1 if quick else 30
+    minutes = 2 if quick else 30
     waits = {"no pace": _p99_ms(minutes, pace=100)}
     if not quick:
         waits["pace 10 %"] = _p99_ms(minutes, pace=10)

@@ -7,12 +7,14 @@ started, and its tenant asks for another, so that all stay active.
 import gc
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from schemas import events as e
 from schemas import inputs as i
-from streams.core.admission import admit
+from streams.core.decider import decide
 from streams.core.evolution import evolve
+from streams.core.outcomes import Source, Taken
 from tests.benchmarks.play import FOREVER_MS
 from tests.benchmarks.result import Result
 from tests.benchmarks.rows import ManyRows
@@ -24,10 +26,12 @@ AHEAD = 400
 """Calls that wait at least, so that no place is ever idle."""
 TOGETHER = 8
 """Calls that end in one entry."""
+IDLE_MAX = 100_000
+"""More need not come and go: what they leave behind is in rows alone."""
 PATIENCE_S = 20.0
 """Of CPU for a figure; whatever is not constant takes for ever at a million."""
 CHUNK = 1_000
-"""Submissions of one entry while the tenants come."""
+"""Inputs of one entry while the tenants come."""
 
 
 def run(*, quick: bool) -> Iterator[Result]:
@@ -44,7 +48,7 @@ def run(*, quick: bool) -> Iterator[Result]:
     for count in (2_000,) if quick else (100_000, 1_000_000):
         us, steps, kb = _cost(count, rounds)
         parts = {"rows read": f"{steps:.1f}", "kB a tenant": f"{kb:.1f}"}
-        if count <= 100_000:
+        if count <= IDLE_MAX:
             idle_us, *_ = _cost(count, rounds, active=10)
             parts["others idle"] = f"{idle_us:.0f} us"
         yield Result(name=f"scale-tenants-{count}", value=us, unit="us", floor=few_us, parts=parts)
@@ -84,25 +88,24 @@ class _Cell:
         )
         assert not c.only(e.ConfigRefused, events), "Expected the configuration to hold"
         names = [f"t{number}" for number in range(tenants)]
-        if active == tenants:
-            self._submit(names, max(1, AHEAD // tenants))
-        self._keep(self.core.run(c.join(places=PLACES), c.heartbeat()))
         if active < tenants:  # the others come and go
-            self._submit(names, 1)
-            self._keep(self.core.run())
-            while self.running:
-                self._end(len(self.running))
-            self._submit(names[:active], AHEAD // active)
-            self._keep(self.core.run())
+            asked = [self._asked(name) for name in names]
+            self._take(asked)
+            self._take(map(s.cancel, asked))
+        self._submit(names[:active], max(1, AHEAD // active))
+        self._keep(self.core.run(c.join(places=PLACES), c.heartbeat()))
 
     def _submit(self, names: list[str], each: int) -> None:
-        """Admitted, a chunk in an entry that grants nothing: only what comes after is measured."""
-        core, asked = self.core, [name for name in names for _ in range(each)]
-        for first in range(0, len(asked), CHUNK):
+        self._take(self._asked(name) for name in names for _ in range(each))
+
+    def _take(self, inputs: Iterable[i.Input]) -> None:
+        """A chunk in each entry, and nothing is granted: only what comes after is measured."""
+        core, left = self.core, iter(inputs)
+        while chunk := [*islice(left, CHUNK)]:
             core.height += 1
             core.state.begin(c.Made(core.height, core.epoch, core.now_ms))
-            for name in asked[first : first + CHUNK]:
-                for event in admit(core.state, self._asked(name)):
+            for one in chunk:
+                for event in decide(core.state, Taken(Source(c.TOPIC_OF[type(one)], 0, 0), one)):
                     evolve(core.state, event)
             core.rows.write(core.state.drain())
 
