@@ -19,13 +19,17 @@ def _pass(world: World, span_s: float) -> None:
         world.rig.until(lambda: False, "nothing", timeout_s=span_s)
 
 
-@pytest.mark.parametrize("span_s", [LATE_S, PAUSE_S], ids=["late", "past-its-lease"])
+@pytest.mark.parametrize(
+    ("point", "span_s"),
+    [("started", LATE_S), ("granted", PAUSE_S)],
+    ids=["late", "past-its-lease"],
+)
 def test_a_member_stopped_between_delivery_and_call_makes_no_late_call(
-    world: World, tmp_path: Path, span_s: float
+    world: World, tmp_path: Path, point: str, span_s: float
 ) -> None:
     world.configure(standing=True)
     mark = tmp_path / "mark"
-    worker = world.worker("m1", TRAP="started", TRAP_MARK=str(mark), TRAP_STOPS="1")
+    worker = world.worker("m1", TRAP=point, TRAP_MARK=str(mark), TRAP_STOPS="1")
     world.submit(1, "keyed")
     until(mark.exists, "the trap to close")
     _pass(world, span_s)

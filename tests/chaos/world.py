@@ -23,6 +23,7 @@ from schemas.units import Millis
 from streams.shell.settings import Settings
 from streams.shell.wiring import apply_topics
 from tests.chaos.cut_broker import CutBroker
+from tests.chaos.in_time import late
 from tests.support.asked import DOMAIN, id_of, submission
 from tests.support.kafka import PARTITIONS, Log, until
 from tests.support.rig import Rig, Tail
@@ -155,6 +156,8 @@ class World:
             key = provider_key(operation, 1)
             several = {k: n for k, n in calls.items() if k.startswith(operation.hex()) and n > 1}
             assert effect != "unsafe" or not several, f"Expected one call of {key}: {several}"
+        record = self._record.read_text().splitlines()
+        assert list(late(self.log.read(Topic.JOURNAL), record, SEND_WITHIN_MS)) == []
         return found
 
     def calls(self) -> Counter[str]:
