@@ -50,6 +50,13 @@ GOALS: Mapping[str, tuple[str, str]] = {
     "scale-tenants-1000000": ("ratio <= 3", ""),
     "core": (">= 30,000", ""),
     "bulk-run": ("ratio <= 1.5", ""),
+    **{
+        f"slot-gap-{slots}-{service_ms}ms{standing}": ("ratio >= 0.99", aim)
+        for slots in (8, 64)
+        for service_ms in (10, 20, 50, 100, 1_000)
+        for standing, least in (("", ">= 0.97"), ("-standing", ">= 0.985"))
+        for aim in (least if service_ms == 100 else "",)
+    },
 }
 """The stage to reach now, and the aim after it (requirements R181 to R183)."""
 
