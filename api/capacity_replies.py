@@ -5,6 +5,7 @@ from datetime import datetime
 
 from projections.capacity import LevelAnswer, QueueAnswer
 from projections.queries import Queries, offered
+from projections.views.domain import Domain as DomainRow
 from projections.views.ledger import Ledger as LedgerRow
 from projections.views.ledger import total
 from projections.views.members import Member as MemberRow
@@ -135,6 +136,7 @@ def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
         paused=None if pause is None else pause.pause_cause,
         paused_until=None if pause is None else _at(pause.paused_until_ms),
         outcomes=fares.outcomes if fares is not None and outcomes else None,
+        bulk_reserve=_reserve(fares, answer.bulk_reserve_percent) if outcomes else None,
         dimensions=[
             c.DimensionUse(
                 dimension=use.config.name,
@@ -151,6 +153,12 @@ def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
             for use in answer.dimensions
         ],
     )
+
+
+def _reserve(fares: DomainRow | None, percent: int | None) -> c.Reserve | None:
+    if fares is None or percent is None:
+        return None
+    return c.Reserve(percent=percent, taken=fares.reserve_taken, held_back=fares.reserve_held)
 
 
 def member(name: str, row: MemberRow) -> c.Member:

@@ -47,6 +47,7 @@ class LevelAnswer:
     tenant: str | None
     policy: str | None
     version: int | None
+    bulk_reserve_percent: int | None
     fares: Domain | None
     """How its provider fares; at the domain's own level."""
     dimensions: list[DimensionAnswer]
@@ -148,6 +149,7 @@ class CapacityQueries(Reading):
             tenant=tenant,
             policy=piece.domain.policy if tenant is None else None,
             version=piece.version if tenant is None else None,
+            bulk_reserve_percent=piece.domain.bulk_reserve_percent if tenant is None else None,
             fares=self.row(DOMAINS, join(domain)) if tenant is None else None,
             dimensions=[self._use(dimension, row or Use()) for dimension in dimensions],
         )

@@ -112,6 +112,16 @@ class DimensionUse(Reply):
     """limit - counted; negative after a limit was lowered below use."""
 
 
+class Reserve(Reply):
+    """What lane bulk leaves free in a domain, and what became of that."""
+
+    percent: int
+    taken: dict[str, int]
+    """Grants that took of it, since bulk was owed its floor, by tenant."""
+    held_back: dict[str, int]
+    """How often it was recorded that nothing else held bulk back, by dimension; sampled."""
+
+
 class Budget(Reply):
     """One level of one budget domain; the tenant is null at the domain's own level."""
 
@@ -125,6 +135,8 @@ class Budget(Reply):
     """Null beside a reason: until an operator configures the domain again."""
     outcomes: dict[str, int] | None = None
     """Results by class, `unknown` among them; of a domain, for operators and auditors."""
+    bulk_reserve: Reserve | None = None
+    """Of a domain, for operators and auditors."""
     dimensions: list[DimensionUse]
 
 

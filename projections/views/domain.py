@@ -20,6 +20,10 @@ class Domain(msgspec.Struct, array_like=True):
     """By cause."""
     dead: dict[str, int] = {}
     """Dead letters by reason."""
+    reserve_taken: dict[str, int] = {}
+    """Grants in lane bulk that took of the reserve, owed by the floor, by tenant."""
+    reserve_held: dict[str, int] = {}
+    """How often it was recorded that only the reserve held bulk back, by dimension."""
     pause_cause: str | None = None
     paused_until_ms: int | None = None
     """No grants before then; None beside a cause: until the domain is configured again."""
@@ -34,6 +38,10 @@ def _by_domain(seen: Seen) -> bytes | None:
     event = seen.event
     if isinstance(event, e.ConfigActivated):
         return join(event.name) if event.domain is not None else None
+    if isinstance(event, e.GrantIssued):
+        return join(event.domain) if event.by_floor else None
+    if isinstance(event, e.OperationDeferred):
+        return join(event.domain) if event.held_by == "reserve" else None
     if isinstance(event, e.CooldownSet):
         return join(event.domain)
     known = seen.reserved or seen.operation
@@ -60,6 +68,10 @@ def _count(row: Domain, event: Any) -> None:
     match event:
         case e.ResultRecorded():
             _bump(row.outcomes, event.outcome)
+        case e.GrantIssued():
+            _bump(row.reserve_taken, event.tenant)
+        case e.OperationDeferred():
+            _bump(row.reserve_held, event.dimension)
         case e.OutcomeMarkedUnknown():
             _bump(row.outcomes, "unknown")
         case e.OutcomeReconciled():
@@ -77,12 +89,14 @@ def _count(row: Domain, event: Any) -> None:
 DOMAINS = Projection(
     name="domain",
     number=15,
-    version=1,
+    version=2,
     row=Domain,
     wants=(
         e.ConfigActivated,
         e.CooldownSet,
         e.ResultRecorded,
+        e.GrantIssued,
+        e.OperationDeferred,
         e.OutcomeMarkedUnknown,
         e.OutcomeReconciled,
         e.ReservationForfeited,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.codes import CODES, Code
 from schemas.registry import MARKER
@@ -45,6 +46,19 @@ def test_a_budget_tells_limit_held_in_use_counted_and_free(door: Entrance) -> No
         for use in level["dimensions"]
     }
     assert numbers == {"tokens-1s": [1000, 300, 300, 600, 400], "slots": [4, 1, 1, 2, 2]}
+
+
+def test_a_budget_tells_what_became_of_the_reserve_of_bulk(door: Entrance) -> None:
+    told, other = Told("k"), Told("k2", sequence=2)
+    door.tell((0, told.admitted()), (1, other.admitted()), inputs=[(0, 0, 2)])
+    named = {"tenant": "acme", "operation": told.id, "domain": "d"}
+    deferred = e.OperationDeferred(**named, level="domain", dimension="slots", held_by="reserve")
+    door.tell(deferred, replace(told.granted(), lane="bulk", by_floor=True), other.granted())
+    (level,) = door.ask("GET", "/v1/budgets/d", key="operator").json()["items"]
+    reserve = {"percent": 15, "taken": {"acme": 1}, "held_back": {"slots": 1}}
+    assert level["bulk_reserve"] == reserve
+    (level,) = door.ask("GET", "/v1/budgets/d", key="acme").json()["items"]
+    assert level["bulk_reserve"] is None
 
 
 def test_a_tenants_own_level_is_its_own(door: Entrance) -> None:
