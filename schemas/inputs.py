@@ -128,7 +128,7 @@ class DomainConfig(Word):
     dimensions: tuple[DimensionConfig, ...]
     """limits of the domain level"""
     policy: str = 'virtual_counter'
-    """fifo, strict_priority, round_robin, weighted_round_robin or virtual_counter"""
+    """fifo, strict_priority, round_robin, weighted_round_robin, deficit_round_robin or virtual_counter"""
     waiting_count_max: int = 100000
     """operations that may wait in the domain"""
     waiting_bytes_max: int = 17179869184

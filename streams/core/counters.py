@@ -64,6 +64,8 @@ class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """When it was last passed over, only its own places or caps were in its way."""
     hold_ms: Millis = Millis(0)
     """Estimate of how long a call holds its slot; 0 until the first settlement."""
+    deficit: int = 0
+    """Deficit round robin: what is left of its visit; below 0 what it owes."""
     by_floor: int = 0
     """Grants in lane bulk that took of the reserve, owed by the floor."""
     held_back: int = 0

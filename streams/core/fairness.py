@@ -1,4 +1,4 @@
-"""Whose turn it is: the tenants of one lane of one domain, and five ways to order them.
+"""Whose turn it is: the tenants of one lane of one domain, and six ways to order them.
 
 The virtual counter (scheduling.md section 1; start tags of Goyal et al., SIGCOMM 1996, counters of
 Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` first. With weights
@@ -35,6 +35,7 @@ class Policy(StrEnum):
     STRICT_PRIORITY = "strict_priority"
     ROUND_ROBIN = "round_robin"
     WEIGHTED_ROUND_ROBIN = "weighted_round_robin"
+    DEFICIT_ROUND_ROBIN = "deficit_round_robin"
     VIRTUAL_COUNTER = "virtual_counter"
 
 
@@ -89,6 +90,7 @@ class Lane:
         row = counter.row
         if counter.key < self.row.v:
             raise_to(row, self.row.v)
+        row.deficit = min(row.deficit, 0)
         self._ring.join(counter)
         self.put_row()
         self._moved(counter)
@@ -135,13 +137,16 @@ class Lane:
         row.held = False
         self.row.v = max(self.row.v, counter.key)
         row.served += cost_ns
-        self._take_turn(counter)
+        self._take_turn(counter, cost_ns)
         self.put_row()
         self._moved(counter)
 
     def correct(self, counter: Counter, delta_ns: int, *, weight: int, lift: int) -> None:
         """The cost of a reservation turned out otherwise, or it was returned."""
         correct(counter.row, delta_ns, weight=weight, lift=lift, v=self.row.v)
+        if self.policy is Policy.DEFICIT_ROUND_ROBIN:
+            deficit = counter.row.deficit - delta_ns
+            counter.row.deficit = deficit if self._ring.visits(counter) else min(deficit, 0)
         self._moved(counter)
 
     def settled_hold(self, counter: Counter, held_ms: Millis, initial_ms: Millis) -> None:
@@ -173,6 +178,8 @@ class Lane:
                 yield from sorted(self._ring, key=lambda counter: counter.rank)
             case Policy.ROUND_ROBIN | Policy.WEIGHTED_ROUND_ROBIN:
                 yield from self._ring.by_turn()
+            case Policy.DEFICIT_ROUND_ROBIN:
+                yield from self._ring.by_deficit(self.row.cost_max_ns)
             case _:
                 assert_never(self.policy)
 
@@ -212,15 +219,17 @@ class Lane:
                 return counter
         return None
 
-    def _take_turn(self, counter: Counter) -> None:
+    def _take_turn(self, counter: Counter, cost_ns: Nanos) -> None:
         match self.policy:
             case Policy.ROUND_ROBIN:
-                earlier = self._ring.take_turn(counter, 1)
+                ended = self._ring.take_turn(counter, 1)
             case Policy.WEIGHTED_ROUND_ROBIN:
-                earlier = self._ring.take_turn(counter, counter.row.weight)
+                ended = self._ring.take_turn(counter, counter.row.weight)
+            case Policy.DEFICIT_ROUND_ROBIN:
+                ended = self._ring.take_of_deficit(counter, cost_ns, self.row.cost_max_ns)
             case _:
                 return
-        if earlier is not None:
+        for earlier in ended:
             self._moved(earlier)
 
     def _passed_over(self, counter: Counter) -> list[Counter]:

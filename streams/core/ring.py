@@ -52,22 +52,66 @@ class Ring:
             if counter is not visitor:
                 yield counter
 
-    def take_turn(self, counter: Counter, turns_max: int) -> Counter | None:
+    def take_turn(self, counter: Counter, turns_max: int) -> list[Counter]:
         """Count a turn; the caller keeps the rows.
 
-        Returns: another tenant whose visit this turn has ended.
+        Returns: another tenant whose visit this turn has ended, if there is one.
         """
-        row, earlier = self._row, None
+        row, ended = self._row, []
         if row.visitor != counter.row.position:
             earlier = self._visitor()
             if earlier is not None:
                 self._to_the_end(earlier)
+                ended.append(earlier)
             row.visitor, row.turns = counter.row.position, 0
         row.turns += 1
         if row.turns >= turns_max:
             row.visitor = 0
             self._to_the_end(counter)
-        return earlier
+        return ended
+
+    def by_deficit(self, quantum: int) -> Iterator[Counter]:
+        """As `by_turn`, but whoever owes more than it gets for a visit comes after all others."""
+        visitor, owing = self._visitor(), []
+        for counter in self.by_turn():
+            if counter is visitor or _after_visit(counter, quantum) > 0:
+                yield counter
+            else:
+                owing.append(counter)
+        yield from owing
+
+    def take_of_deficit(self, counter: Counter, cost: int, quantum: int) -> list[Counter]:
+        """Count a turn by its cost; the caller keeps the rows.
+
+        A visit lasts until its cost is used up, and what it takes beyond is owed.
+
+        Returns: others whose visit this turn has ended, and those that owed all of theirs.
+        """
+        row, ended = self._row, []
+        if row.visitor != counter.row.position:
+            earlier = self._visitor()
+            if earlier is not None:
+                earlier.row.deficit = min(earlier.row.deficit, 0)
+                ended.append(earlier)
+            if _after_visit(counter, quantum) > 0:
+                before = self._counters[: self._place(counter.row.position)]
+                for one in before:
+                    if one is not earlier and _after_visit(one, quantum) <= 0:
+                        one.row.deficit = _after_visit(one, quantum)
+                        ended.append(one)
+            for one in ended:
+                self._to_the_end(one)
+            counter.row.deficit = _after_visit(counter, quantum)
+            row.visitor = counter.row.position
+        counter.row.deficit -= cost
+        if counter.row.deficit <= 0:
+            row.visitor = 0
+            self._to_the_end(counter)
+        return ended
+
+    def visits(self, counter: Counter) -> bool:
+        """Whether the tenant may take the next turn too."""
+        return self._row.visitor == counter.row.position
 
     def _to_the_end(self, counter: Counter) -> None:
         self.leave(counter)
@@ -82,3 +126,8 @@ class Ring:
 
     def _place(self, position: int) -> int:
         return bisect_left(self._counters, position, key=lambda counter: counter.row.position)
+
+
+def _after_visit(counter: Counter, quantum: int) -> int:
+    """What it may be served in its next visit, by its weight and less what it owes."""
+    return counter.row.deficit + quantum * counter.row.weight

@@ -8,7 +8,7 @@ from streams.core.limits import WEIGHT_MAX
 from tests.support import core as c
 from tests.support.scene import Scene, requests, slots, tokens
 
-POLICIES = ["weighted_round_robin", "virtual_counter"]
+POLICIES = ["weighted_round_robin", "deficit_round_robin", "virtual_counter"]
 
 
 def weights(**by_tenant):

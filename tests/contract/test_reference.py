@@ -39,7 +39,8 @@ from tests.support import core as c
 
 HISTORIES = int(os.environ.get("HISTORIES", "500"))
 ENTRIES = 40
-POLICIES = ("fifo", "round_robin", "weighted_round_robin", "strict_priority", "virtual_counter")
+POLICIES = ("fifo", "round_robin", "weighted_round_robin", "strict_priority", "virtual_counter",
+            "deficit_round_robin")  # fmt: skip
 
 DETAILS = {
     e.OperationAdmitted: "operation incarnation sequence deadline_ms",

@@ -219,6 +219,19 @@ def test_at_equal_costs_the_counter_gives_another_no_more_than_its_weight_and_on
             assert max(counts) <= weights[other] // weights[name] + 1
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("weights", [{"a": 2, "b": 1, "c": 1}, {"a": 7, "b": 3, "c": 1}])
+def test_deficit_round_robin_serves_cost_by_weight_within_one_visit_and_one_call_each(
+    seed, weights
+):
+    market = Market(seed, weights, policy="deficit_round_robin")
+    grants = market.play(DECISIONS)
+    quantum = max(grant.cost_ns for grant in grants)
+    for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
+        worst, allowed = spread(grants, weights, one, other)
+        assert worst <= allowed + quantum
+
+
 # -- heads that do not fit ----------------------------------------------------------------------
 
 

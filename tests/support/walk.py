@@ -14,11 +14,8 @@ from tests.support import core as c
 TENANTS = ["a", "b", "ab", "ünïcode"]
 MEMBERS = ["m1", "m2", "m3"]
 POLICIES = [
-    "fifo",
-    "strict_priority",
-    "round_robin",
-    "weighted_round_robin",
-    "virtual_counter",
+    *["fifo", "strict_priority", "round_robin"],
+    *["weighted_round_robin", "deficit_round_robin", "virtual_counter"],
 ]
 OUTCOMES = [
     *["success"] * 6,

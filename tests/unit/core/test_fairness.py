@@ -12,6 +12,8 @@ ROUNDS = [
     ("round_robin", "911", "ABCABCABC"),
     ("weighted_round_robin", "211", "AABCAABC"),
     ("weighted_round_robin", "132", "ABBBCCABBBCC"),
+    ("deficit_round_robin", "211", "AABCAABC"),
+    ("deficit_round_robin", "132", "ABBBCCABBBCC"),
     ("virtual_counter", "211", "ABCAABCAABCA"),
     ("virtual_counter", "111", "ABCABC"),
 ]
@@ -27,7 +29,9 @@ def test_turns_are_taken_by_weight(policy, weights, order):
         assert found == order
 
 
-@pytest.mark.parametrize("policy", ["weighted_round_robin", "virtual_counter"])
+@pytest.mark.parametrize(
+    "policy", ["weighted_round_robin", "deficit_round_robin", "virtual_counter"]
+)
 def test_four_thousand_grants_follow_the_weights_within_one_round(policy):
     found = Turns(policy, "211").take(4_000)
     for name, due in (("A", 2_000), ("B", 1_000), ("C", 1_000)):
@@ -60,6 +64,42 @@ def test_whoever_empties_its_queue_after_every_turn_gets_no_second_turn_in_the_r
             turns.leave("A")
             turns.join("A")
     assert [found.count(name) for name in "ABC"] == [3, 3, 3]
+
+
+# -- deficit round robin ------------------------------------------------------------------------
+
+
+def test_a_visit_lasts_as_long_as_its_cost_and_what_it_takes_beyond_is_owed():
+    turns = Turns("deficit_round_robin", "11", 100)
+    assert turns.take(1, blocked="B", cost=60) == "A"
+    assert turns.take(1, blocked="B", cost=100) == "A"  # 40 were left: it owes 60
+    assert turns.take(2, cost=50) == "BB"
+    assert turns.take(2, cost=40) == "AB"  # all of the 40 that are left to it
+
+
+def test_whoever_owes_more_than_a_visit_misses_one_unless_nobody_else_can_go():
+    turns = Turns("deficit_round_robin", "11", 100)
+    turns.take(1, cost=100)
+    counter = turns.lane.counter("A")
+    turns.lane.correct(counter, 150, weight=1, lift=0)
+    assert turns.take(3) == "BBA"
+    turns.lane.correct(counter, 500, weight=1, lift=0)
+    assert turns.take(2, blocked="B") == "AA"
+
+
+def test_refunds_and_idleness_save_nothing_up_in_deficit_round_robin():
+    turns = Turns("deficit_round_robin", "11", 100)
+    turns.take(1, cost=10)
+    counter = turns.lane.counter("A")
+    turns.lane.correct(counter, -10, weight=1, lift=0)
+    assert counter.row.deficit == 100
+    turns.take(1, blocked="A")
+    turns.lane.correct(counter, -10, weight=1, lift=0)
+    assert counter.row.deficit == 0
+    turns.take(1, blocked="B", cost=10)
+    turns.leave("A")
+    turns.join("A")
+    assert counter.row.deficit == 0
 
 
 # -- the virtual counter ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ ORDERS = [
     ("round_robin", "111", "000", "ABC ABC ABC A9", (1, 8), (2, 9)),
     ("round_robin", "211", "000", "ABC ABC ABC A9", (1, 8), (2, 9)),
     ("weighted_round_robin", "211", "000", "AABC AABC AABC A6", (2, 11), (3, 12)),
+    ("deficit_round_robin", "211", "000", "AABC AABC AABC A6", (2, 11), (3, 12)),
     ("virtual_counter", "211", "000", "ABCA ABCA ABCA A6", (1, 10), (2, 11)),
 ]
 # policy, weights, ranks, {tenant: (run, expired, refused)} with cap 8 and a deadline of 10 s
@@ -25,6 +26,7 @@ CAPPED = [
     ("strict_priority", "111", "210", {"A": (4, 4, 4), "B": (3, 0, 0), "C": (3, 0, 0)}),
     ("round_robin", "111", "000", {"A": (4, 4, 4), "B": (3, 0, 0), "C": (3, 0, 0)}),
     ("weighted_round_robin", "211", "000", {"A": (6, 2, 4), "B": (2, 1, 0), "C": (2, 1, 0)}),
+    ("deficit_round_robin", "211", "000", {"A": (6, 2, 4), "B": (2, 1, 0), "C": (2, 1, 0)}),
     ("virtual_counter", "211", "000", {"A": (5, 3, 4), "B": (3, 0, 0), "C": (2, 1, 0)}),
 ]
 
