@@ -30,11 +30,11 @@ class DimensionConfig(Word):
     unit: str
     """requests, tokens, slots or runs"""
     kind: str
-    """sliding, fixed or concurrency"""
+    """sliding, fixed, bucket or concurrency"""
     limit: int
-    """what the provider allows in one window, or at once for concurrency; 0 means paused"""
+    """what the provider allows in one window, or at once for concurrency, or the capacity of a bucket; 0 means paused"""
     window_ms: Millis | None = None
-    """length of the window; null for concurrency"""
+    """length of the window, or span in which an empty bucket is full again; null for concurrency"""
     reset_ms: Millis | None = None
     """a known instant at which a fixed window begins; null means unknown, which counts as sliding"""
     reset_uncertainty_ms: Millis = Millis(0)

@@ -18,12 +18,13 @@ from schemas.lanes import BULK
 
 from .amounts import amount_of, reserve
 from .book import Book
+from .bucket import Bucket
 from .config import Config
 from .cursor import Cursor
 from .pace import Pace
 from .records import Key, key_of
 from .saving import Saving
-from .windows import CLOCK_SPREAD_MS, Window, window_for
+from .windows import CLOCK_SPREAD_MS, Concurrency, Fixed, Sliding, Window
 
 CHECK = "budgets"
 
@@ -204,7 +205,7 @@ class Budgets:
         place = (level, owner, domain, dimension.name)
         before = self._limited.get(place)
         if before is None or _shape(before.config) != _shape(dimension):
-            self._limited[place] = _Limited(place, dimension, window_for(dimension))
+            self._limited[place] = _Limited(place, dimension, _window_for(dimension))
         elif before.config != dimension:
             pace = before.pace if before.config.limit == dimension.limit else Pace()
             self._limited[place] = _Limited(place, dimension, before.window, pace)
@@ -212,7 +213,7 @@ class Budgets:
 
 
 def _shape(dimension: DimensionConfig) -> tuple[Any, ...]:
-    """Everything but the limit: what it means to be counted."""
+    """Everything but the limit: what it means to be counted; a bucket is its capacity."""
     return (
         dimension.unit,
         dimension.kind,
@@ -221,4 +222,16 @@ def _shape(dimension: DimensionConfig) -> tuple[Any, ...]:
         dimension.reset_uncertainty_ms,
         dimension.amount,
         dimension.instant,
+        dimension.limit if dimension.kind == "bucket" else None,
     )
+
+
+def _window_for(dimension: DimensionConfig) -> Window:
+    """An empty window of the dimension's kind; a fixed one of unknown alignment is sliding."""
+    if dimension.kind == "concurrency":
+        return Concurrency()
+    if dimension.kind == "bucket":
+        return Bucket(dimension)
+    if dimension.kind == "fixed" and dimension.reset_ms is not None:
+        return Fixed(dimension)
+    return Sliding(dimension)

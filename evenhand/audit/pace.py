@@ -50,6 +50,8 @@ class Pace:
 def _burst_ms(dimension: DimensionConfig) -> int | None:
     """The burst in hundredths of a millisecond; None where there is no pace."""
     percent, window_ms = dimension.pace_percent, dimension.window_ms
-    if window_ms is None or percent == WHOLE or (percent is None and window_ms > UNPACED_MS):
+    if window_ms is None or dimension.kind == "bucket" or percent == WHOLE:
+        return None
+    if percent is None and window_ms > UNPACED_MS:
         return None
     return window_ms * (USUAL if percent is None else percent)

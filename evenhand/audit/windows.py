@@ -61,15 +61,6 @@ class Window(Protocol):
         ...
 
 
-def window_for(dimension: DimensionConfig) -> Window:
-    """An empty window of the dimension's kind; a fixed one of unknown alignment is sliding."""
-    if dimension.kind == "concurrency":
-        return Concurrency()
-    if dimension.kind == "fixed" and dimension.reset_ms is not None:
-        return Fixed(dimension)
-    return Sliding(dimension)
-
-
 class Concurrency:
     """Slots: taken from the grant until the reservation is closed."""
 

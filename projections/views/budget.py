@@ -42,7 +42,9 @@ class Use(msgspec.Struct, array_like=True):
     unknown: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
     """The part of `in_use` whose outcome is unknown."""
     exits: dict[str, Exits] = {}
-    """By dimension, for windows."""
+    """By dimension, for windows; of a bucket when each began to be refilled."""
+    full_ns: dict[str, int] = {}
+    """By bucket: when it is full again but for `exits`."""
 
 
 def counted(row: Use, dimension: DimensionConfig, now_ms: int) -> int:
@@ -50,6 +52,9 @@ def counted(row: Use, dimension: DimensionConfig, now_ms: int) -> int:
     unit = UNITS.index(dimension.unit)
     leaving = row.exits.get(dimension.name, {})
     windowed = sum(amount for exit_at, amount in leaving.items() if exit_at > now_ms)
+    if dimension.kind == "bucket":
+        missing_ns = max(0, _full_ns(row, dimension, now_ms) - now_ms * MILLION)
+        windowed += -(-missing_ns * dimension.limit // _refill_ns(dimension))
     if dimension.kind == "concurrency" or dimension.instant == "completion":
         return row.held[unit] + row.in_use[unit] + windowed
     return row.held[unit] + windowed
@@ -63,6 +68,8 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) 
         u = dimension.reset_uncertainty_ms
         passed = (latest_ms + u - dimension.reset_ms) // window_ms
         return dimension.reset_ms + (passed + 1) * window_ms + u
+    if dimension.kind == "bucket":
+        return latest_ms + 1
     exact = latest_ms + window_ms + 1 - (-RHO_PPM * (window_ms + send_within_ms) // MILLION)
     bucket = max(1, -(-window_ms // BUCKETS_PER_WINDOW))
     return -(-exact // bucket) * bucket
@@ -81,10 +88,28 @@ def _add(to: Amounts, amounts: tuple[int, int, int, int], sign: int) -> None:
     to[3] += sign * runs
 
 
+def _refill_ns(bucket: DimensionConfig) -> int:
+    assert bucket.window_ms is not None, f"Expected a span, but {bucket.name} has none"
+    return bucket.window_ms * (MILLION + RHO_PPM)
+
+
+def _full_ns(row: Use, bucket: DimensionConfig, now_ms: int) -> int:
+    """When it is full again, if nothing arrives after now."""
+    full_ns, whole_ns = row.full_ns.get(bucket.name, 0), _refill_ns(bucket)
+    for at_ms, amount in sorted(row.exits.get(bucket.name, {}).items()):
+        if at_ms <= now_ms:
+            takes_ns = amount * whole_ns // max(1, bucket.limit)
+            full_ns = max(full_ns, at_ms * MILLION) + takes_ns
+            full_ns = min(full_ns, at_ms * MILLION + whole_ns)
+    return full_ns
+
+
 def _leave(row: Use, dimension: DimensionConfig, exit_at: int, amount: int, now_ms: int) -> None:
     exits = row.exits.setdefault(dimension.name, {})
     exits[exit_at] = exits.get(exit_at, 0) + amount
     if len(exits) > EXITS_KEPT_MAX:
+        if dimension.kind == "bucket":
+            row.full_ns[dimension.name] = _full_ns(row, dimension, now_ms)
         row.exits[dimension.name] = {at: n for at, n in exits.items() if at > now_ms}
 
 
@@ -245,7 +270,7 @@ _WANTS = (
 DOMAIN_BUDGETS = Projection(
     name="domain_budget",
     number=6,
-    version=3,
+    version=4,
     row=Use,
     wants=_WANTS,
     key=lambda seen: join(_domain_of(seen)),
@@ -255,7 +280,7 @@ DOMAIN_BUDGETS = Projection(
 TENANT_BUDGETS = Projection(
     name="tenant_budget",
     number=7,
-    version=3,
+    version=4,
     row=Use,
     wants=_WANTS,
     key=_by_tenant,

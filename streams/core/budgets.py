@@ -6,10 +6,11 @@ from typing import NamedTuple, Protocol
 from schemas.inputs import DimensionConfig
 from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Tokens
 
+from .exits import exit_ms
 from .limits import COST_NS_MAX
 from .operations import Charge
 from .outcomes import Binds, Fits, NeverFits, Paced
-from .windows import Window, exit_ms
+from .windows import Window
 
 
 class Cost(NamedTuple):

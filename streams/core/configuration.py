@@ -236,7 +236,7 @@ def activated(state: State, event: ConfigActivated) -> None:
     """
     row = ConfigRow(event.version, event.cell, event.domain, event.tenant, event.pool)
     term_ms = state.clocking.term_ms
-    state.config.configure(event.scope, event.name, row)
+    state.config.configure(event.scope, event.name, row, now_ms=state.window_now_ms)
     if state.clocking.term_ms != term_ms:
         for window in state.config.windows.values():
             window.age_again(Millis(state.clocking.term_ms - term_ms))

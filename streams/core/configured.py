@@ -55,6 +55,7 @@ class Configured:
 
     def __init__(self, rows: Overlay) -> None:
         self._rows = rows
+        self._now_ms = Millis(0)
         self.bounds = DEFAULT_BOUNDS
         self.domains: dict[DomainId, Domain] = {}
         self.tenants: dict[TenantId, TenantConfig] = {}
@@ -91,8 +92,9 @@ class Configured:
         pool = self.pools.get(PoolId(place))
         return pool is None or not pool.domains or domain in pool.domains
 
-    def configure(self, scope: str, name: str, row: ConfigRow) -> None:
-        """A piece of configuration is active from here on."""
+    def configure(self, scope: str, name: str, row: ConfigRow, *, now_ms: Millis) -> None:
+        """A piece of configuration is active from here on; now is window time."""
+        self._now_ms = now_ms
         self._rows.put(Table.CONFIG, pack(scope, name), row)
         self.apply(name, row)
 
@@ -144,7 +146,7 @@ class Configured:
         for name, config in wanted.items():
             key = (scope, domain, name)
             if key in self.windows:
-                self.windows[key].configure(config)
+                self.windows[key].configure(config, self._now_ms)
             else:
                 self.windows[key] = Window(self._rows, scope, domain, config)
         return [self.windows[scope, domain, name] for name in wanted]

@@ -11,7 +11,7 @@ from .shape import valid_name
 UNITS = ("requests", "tokens", "slots", "runs")
 HELD = ("slots", "runs")
 """Units that count until the attempt ends."""
-KINDS = ("sliding", "fixed", "concurrency")
+KINDS = ("sliding", "fixed", "bucket", "concurrency")
 
 
 def contradictions(one: DimensionConfig) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _window(one: DimensionConfig) -> Iterator[str]:
     if one.window_ms is not None and not 1 <= one.window_ms <= WINDOW_MS_MAX:
         yield f"Expected window_ms from 1 to {WINDOW_MS_MAX} in {one.name}, got {one.window_ms}"
     if one.reset_ms is not None and one.kind != "fixed":
-        yield f"Expected no reset_ms in {one.name}: only a fixed window is reset"
+        yield f"Expected no reset_ms in {one.name}: only a fixed window is reset at an instant"
     if one.reset_ms is not None and not 0 <= one.reset_ms <= LIMIT_MAX:
         yield f"Expected reset_ms from 0 to {LIMIT_MAX} in {one.name}, but got {one.reset_ms}"
     if not 0 <= one.reset_uncertainty_ms <= WINDOW_MS_MAX:
@@ -52,5 +52,7 @@ def _pace(one: DimensionConfig) -> Iterator[str]:
         return
     if not 1 <= one.pace_percent <= HUNDRED:
         yield f"Expected pace_percent from 1 to 100 in {one.name}, but got {one.pace_percent}"
+    if one.kind == "bucket":
+        yield f"Expected no pace_percent in {one.name}: the capacity of a bucket is its burst"
     if one.kind == "concurrency":
         yield f"Expected no pace_percent in {one.name}: slots and runs have no speed"

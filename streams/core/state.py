@@ -16,6 +16,7 @@ from . import lanes
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .counters import Counter
+from .exits import takeover_term_ms
 from .fairness import Lane
 from .holds import Holds
 from .operations import ATTEMPTED, AttemptRow, Charge, OperationRow
@@ -24,7 +25,7 @@ from .pools import NOBODY, LifeRow, Pools
 from .rows import KINDS, CellRow, WaitingRow
 from .tables import Image, Overlay, Rows, Table, pack
 from .timers import Kind, Timers
-from .windows import Window, takeover_term_ms
+from .windows import Window
 
 
 class State:

@@ -14,12 +14,12 @@ from schemas.units import Millis, Tokens
 
 from . import lanes, reconciliation, unknowns
 from .budgets import tokens_cost_ns
+from .exits import exit_ms
 from .fencing import named, speaks_for
 from .holds import HoldKey
 from .operations import OperationRow
 from .shape import tokens_in_range, valid_name
 from .state import State
-from .windows import exit_ms
 
 UNIT = "tokens"
 

@@ -1,27 +1,15 @@
 """One dimension of one budget: what counts in it now, and when each charge leaves.
 
 A provider counts a call when it arrives, and nobody but the provider knows when that was. A charge
-therefore counts from the grant until its latest possible arrival has left the provider's window:
-
-    exit = round up to a bucket of (latest arrival + W + 1 ms + rho * (W + send-within))
-
-for a sliding window; for a fixed window with a known reset it is the end of the last window into
-which the call can fall. Concurrency counts until the call is known to have ended.
+therefore counts from the grant until its latest possible arrival has left the provider's window
+(`exits`). A bucket goes on counting it then, until it is refilled. Concurrency counts until the
+call is known to have ended.
 
 A window with a pace lets a burst through at once and the rest at its own rate, or a greedy tenant
 would use it up in pulses that nobody else gets into. What a call takes it takes of the pace too,
 at its grant; what is refunded or returned goes back to it, for the pace measures what the provider
 gets. It is tested before the call is added, so that a head larger than the burst passes, and then
 the window owes. None of this is a matter of overshoot: that the exits prevent alone.
-
->>> from functools import partial
->>> one = partial(DimensionConfig, name="one", unit="tokens", limit=1)
->>> sliding = one(kind="sliding", window_ms=1_000)
->>> exit_ms(sliding, latest_ms=1_000, send_within_ms=200)  # 1,000 + 1,000 + 1 + 1, bucket 4
-2004
->>> fixed = one(kind="fixed", window_ms=60_000, reset_ms=0)
->>> exit_ms(fixed, latest_ms=59_999, send_within_ms=200)
-60000
 """
 
 from heapq import heappop, heappush
@@ -29,39 +17,11 @@ from heapq import heappop, heappush
 import msgspec
 
 from schemas.inputs import DimensionConfig
-from schemas.units import Millis, Nanos
+from schemas.units import NANOS_PER_MILLI, Millis, Nanos
 
 from . import pace
-from .limits import BUCKET_MS_MIN, BUCKETS_PER_WINDOW, CLOCK_SPREAD_MS, RHO_PPM
 from .operations import Charge
 from .tables import Overlay, Table, pack
-
-MILLION = 1_000_000
-
-
-def bucket_ms(dimension: DimensionConfig) -> Millis:
-    """Length of a bucket: W/256, at least 1 ms; exits are rounded up to its multiples."""
-    assert dimension.window_ms is not None
-    return max(BUCKET_MS_MIN, Millis(-(-dimension.window_ms // BUCKETS_PER_WINDOW)))
-
-
-def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Millis) -> Millis:
-    """The instant from which a charge whose call arrives at `latest_ms` at last no longer counts.
-
-    Half-open: at the exit it counts no more (R47, R172). Sliding: scheduling.md section 5. Fixed
-    with a known reset, give or take u: the provider's edge may lie u earlier, so that the call
-    falls into the next window, and that window may end u later.
-    """
-    window_ms = dimension.window_ms
-    assert window_ms is not None
-    if dimension.kind == "fixed" and dimension.reset_ms is not None:
-        u = dimension.reset_uncertainty_ms
-        windows = (latest_ms + u - dimension.reset_ms) // window_ms
-        return Millis(dimension.reset_ms + (windows + 1) * window_ms + u)
-    rho = -(-RHO_PPM * (window_ms + send_within_ms) // MILLION)
-    exact = latest_ms + window_ms + 1 + rho
-    size = bucket_ms(dimension)
-    return Millis(-(-exact // size) * size)
 
 
 class WindowRow(msgspec.Struct, array_like=True, gc=False):
@@ -69,7 +29,12 @@ class WindowRow(msgspec.Struct, array_like=True, gc=False):
 
     used: int = 0
     drained_ns: Nanos = Nanos(0)
-    """When what it took will have drained at its own rate (`pace`), in the window's own time."""
+    """When what it took will have drained at its own rate (`pace`), in the window's own time.
+
+    Of a window: what was granted, for its pace. Of a bucket: what has arrived, to be refilled.
+    """
+    limit_before: int = 0
+    """That of a paused bucket."""
 
 
 class Window:
@@ -89,20 +54,38 @@ class Window:
         """(aged, exit) -> amount; aged charges have had their takeover term."""
         self._exits: list[tuple[Millis, bool]] = []
         self._left_ms = Millis(0)
+        self._debt = 0
+        """Of a bucket: what has arrived and is not refilled yet, as of the last look."""
         self._set(config)
 
-    def configure(self, config: DimensionConfig) -> None:
-        """Limit and pace are these from here on; another rate begins with an empty pace."""
-        before = self.config
-        if self._row.drained_ns and _rate(before) != _rate(config):
-            self._row.drained_ns = Nanos(0)
-            self._rows.put(Table.WINDOW, self._key, self._row)
+    def configure(self, config: DimensionConfig, now_ms: Millis) -> None:
+        """Limit and pace are these from here on; now is window time.
+
+        Another rate begins with an empty pace, but a bucket still has to refill what it had.
+        """
+        row, before = self._row, self._rate
+        debt = before.left(row.drained_ns, now_ms) if self._is_bucket else 0
+        if self._is_bucket and not config.limit:
+            row.limit_before = before.limit
+            self._put()
         self._set(config)
+        if row.drained_ns and self._rate != before:
+            drained_ns = self._rate.drained_ns(Nanos(0), debt, now_ms=now_ms)
+            row.drained_ns = drained_ns if debt else Nanos(0)
+            self._put()
+            self._pace()
+            self._look(now_ms)
 
     def _set(self, config: DimensionConfig) -> None:
         self.config = config
+        self._is_bucket = config.kind == "bucket"
         self._burst_ns = pace.burst_ns(config)
+        self._rate = pace.rate(config, before=self._row.limit_before)
         self._pace()
+
+    def _look(self, now_ms: Millis) -> None:
+        if self._is_bucket:
+            self._debt = self._rate.left(self._row.drained_ns, now_ms)
 
     def _pace(self) -> None:
         self.opens_ms = Millis(0)
@@ -113,17 +96,17 @@ class Window:
     @property
     def used(self) -> int:
         """What counts now, in the dimension's unit."""
-        return self._row.used
+        return self._row.used + self._debt
 
     @property
     def free(self) -> int:
         """What a new charge may take; negative when a limit was lowered below use."""
-        return self.config.limit - self._row.used
+        return self.config.limit - self._row.used - self._debt
 
     @property
     def leaving(self) -> int:
-        """The part of `used` that has an exit."""
-        return sum(self._buckets.values())
+        """The part of `used` that goes by itself."""
+        return sum(self._buckets.values()) + self._debt
 
     @property
     def next_exit_ms(self) -> Millis | None:
@@ -137,17 +120,35 @@ class Window:
     def due_ms(self) -> Millis | None:
         """The next instant at which time alone lets more through, in the window's own time."""
         exit_at = self.next_exit_ms
+        if self._debt:
+            exit_at = self._rate.falls_ms(self._row.drained_ns, self._debt - self._rate.step)
         if self.opens_ms <= self._left_ms:
             return exit_at
         return self.opens_ms if exit_at is None else min(exit_at, self.opens_ms)
 
     def fits_at(self, amount: int) -> Millis | None:
         """The earliest exit after which `amount` is free; None if no exit brings that by itself."""
+        if self._is_bucket:
+            return self._refilled_at(amount)
         missing = amount - self.free
         for (_, exit_at), leaving in sorted(self._buckets.items(), key=lambda item: item[0][1]):
             missing -= leaving
             if missing <= 0:
                 return exit_at
+        return None
+
+    def _refilled_at(self, amount: int) -> Millis | None:
+        room, drained_ns = self.config.limit - amount - self._row.used, self._row.drained_ns
+        at_ms, step = self._left_ms, self._rate.step
+        exits = sorted((exit_at, leaving) for (_, exit_at), leaving in self._buckets.items())
+        for exit_at, leaving in (*exits, (None, 0)):
+            if room >= 0:
+                falls_ms = max(at_ms, self._rate.falls_ms(drained_ns, room // step * step))
+                if exit_at is None or falls_ms < exit_at:
+                    return falls_ms
+            if exit_at is not None:
+                drained_ns = self._rate.drained_ns(drained_ns, leaving, now_ms=exit_at)
+                at_ms, room = exit_at, room + leaving
         return None
 
     def load_bucket(self, *, aged: bool, exit_at: Millis, amount: int) -> None:
@@ -158,16 +159,21 @@ class Window:
     def add(self, amount: int) -> None:
         """Count an amount from now on, or less of it again; without an exit."""
         self._row.used += amount
+        self._put()
+
+    def _put(self) -> None:
         self._rows.put(Table.WINDOW, self._key, self._row)
 
     def charge(self, amount: int, now_ms: Millis) -> None:
         """Count an amount, or less of it again, and let the pace know; now is window time."""
         if amount and self._burst_ns is not None:
-            self._row.drained_ns = pace.rate(self.config).drained_ns(
-                self._row.drained_ns, amount, now_ms=now_ms
-            )
+            self._drain(amount, now_ms)
             self._pace()
         self.add(amount)
+
+    def _drain(self, amount: int, now_ms: Millis) -> None:
+        row = self._row
+        row.drained_ns = self._rate.drained_ns(row.drained_ns, amount, now_ms=now_ms)
 
     def set_exit(self, amount: int, exit_at: Millis, *, aged: bool = False) -> None:
         """Let an amount that counts already leave at `exit_at`."""
@@ -194,36 +200,56 @@ class Window:
     def correct(
         self, charge: Charge, change: int, *, now_ms: Millis, epoch: int, term_ms: Millis
     ) -> None:
-        """Count more or less for a charge that has an exit, unless it has left already."""
+        """Count more or less for a charge that has an exit, unless it has left already.
+
+        What has arrived in a bucket is refilled for all alike: an overdraft still adds to that, a
+        refund comes too late to be told from what others have to refill.
+        """
         assert charge.exit_ms is not None, "Expected a charge with an exit"
         key = _bucket(charge, charge.exit_ms, epoch, term_ms)
         if not self._has_left(charge, key):
             self.set_exit(change, key[1], aged=key[0])
             self.charge(change, now_ms)
+        elif self._is_bucket and change > 0:
+            self._drain(change, now_ms)
+            self._look(now_ms)
+            self._put()
 
     def leave(self, now_ms: Millis) -> bool:
         """Drop what has left by `now_ms`.
 
         Returns: whether anything became free, or the pace lets a call through since.
         """
-        freed = self._left_ms < self.opens_ms <= now_ms
+        opened, before = self._left_ms < self.opens_ms <= now_ms, self.used
         self._left_ms = now_ms
         while self._exits and self._exits[0][0] <= now_ms:
             exit_at, aged = heappop(self._exits)
             amount = self._buckets.get((aged, exit_at))
             if amount is not None:
                 self._put_bucket((aged, exit_at), 0)
+                if self._is_bucket:
+                    self._drain(amount, exit_at)
                 self.add(-amount)
-                freed = True
-        return freed
+        self._look(now_ms)
+        return opened or self.used < before
 
     def age(self, term_ms: Millis) -> None:
-        """A takeover: every charge that has not had its term yet leaves that much later."""
+        """A takeover: every charge that has not had its term yet leaves that much later.
+
+        And a bucket is refilled that much later, since each owner may read another time.
+        """
         self._move(aged=False, by_ms=term_ms)
+        self._refill_later(term_ms)
 
     def age_again(self, by_ms: Millis) -> None:
         """The term itself has changed, so the exits that it has moved move by the difference."""
         self._move(aged=True, by_ms=by_ms)
+        self._refill_later(max(Millis(0), by_ms))
+
+    def _refill_later(self, by_ms: Millis) -> None:
+        if self._is_bucket and self._row.drained_ns:
+            self._row.drained_ns = Nanos(self._row.drained_ns + by_ms * NANOS_PER_MILLI)
+            self._put()
 
     def _move(self, *, aged: bool, by_ms: Millis) -> None:
         found = [(at, amount) for (was, at), amount in sorted(self._buckets.items()) if was is aged]
@@ -247,19 +273,10 @@ class Window:
             self._rows.delete(Table.BUCKET, row_key)
 
 
-def _rate(dimension: DimensionConfig) -> tuple[int, Millis | None]:
-    return dimension.limit, dimension.window_ms
-
-
 def _bucket(charge: Charge, exit_at: Millis, epoch: int, term_ms: Millis) -> tuple[bool, Millis]:
     """Where the charge is now: a takeover since it got its exit has moved it once."""
     aged = charge.authority_epoch < epoch
     return aged, Millis(exit_at + term_ms) if aged else exit_at
-
-
-def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
-    """How far entry time may run ahead over takeovers; added once to a charge over one."""
-    return Millis(clock_bound_ms + CLOCK_SPREAD_MS)
 
 
 def parse_bucket_key(key: bytes) -> tuple[str, str, str, bool, Millis]:

@@ -18,6 +18,7 @@ def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigPropos
         c.dimension("slots", slots),
         c.dimension("requests", requests, window_ms=2_000, pace_percent=30),
         c.dimension("tokens", 1_200, window_ms=3_000, amount="actual", pace_percent=None),
+        c.dimension("tokens-bucket", 1_300, kind="bucket", window_ms=2_000, amount="actual"),
         c.dimension("tokens-end", 2_500, window_ms=1_000, instant="completion"),
         c.dimension(
             "tokens-day", 9_000, window_ms=9_000, kind="fixed", reset_ms=500, reset_uncertainty_ms=7

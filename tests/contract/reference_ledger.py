@@ -1,16 +1,27 @@
 """Budgets as the reference model keeps them: a list of charges, summed up at every look."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from schemas import inputs as i
 from schemas.inputs import DimensionConfig
+from tests.contract.reference_windows import (
+    NANOS,
+    amount,
+    burst,
+    ceil,
+    cost_ns,
+    leaves_ms,
+    leaving,
+    refill_ns,
+    refilled_ns,
+    settled,
+)
 from tests.contract.reference_work import Attempt, Charge, Work
 
 SPREAD_MS = 21
-NANOS = 1_000_000
-"""In a millisecond."""
-
 
 Level = tuple[str, str, DimensionConfig]
 """Scope, domain, and one dimension there."""
@@ -23,6 +34,9 @@ class Ledger:
         self.charges: list[Charge] = []
         self.drained: dict[tuple[str, str, str], int] = {}
         """By place: when all that a paced dimension took has drained, in nanoseconds."""
+        self.debts: dict[tuple[str, str, str], int] = {}
+        """By place: when a bucket is full again but for what has not arrived, likewise."""
+        self.now_ms = 0
         self.bounds = i.CellConfig(tenant_defaults=i.TenantConfig())
         self.domains: dict[str, i.DomainConfig] = {}
         self.tenants: dict[str, i.TenantConfig] = {}
@@ -56,6 +70,12 @@ class Ledger:
     def tenant(self, name: str) -> i.TenantConfig:
         return self.tenants.get(name, self.bounds.tenant_defaults)
 
+    def levels_of(self, domain: str) -> list[Level]:
+        """Every level of every tenant."""
+        own = [self.levels(domain, name) for name in self.tenants]
+        shared = self.levels(domain, "")
+        return [*shared, *(level for found in own for level in found if level not in shared)]
+
     def levels(self, domain: str, tenant: str) -> list[Level]:
         own = [b for b in self.tenant(tenant).budgets if b.domain == domain]
         return [
@@ -83,11 +103,23 @@ class Ledger:
         return any(0 < one.limit < amount(one, work.tokens) for _, _, one in levels)
 
     def forget_before(self, now_ms: int) -> None:
-        self.charges = [c for c in self.charges if c.exit_ms is None or c.exit_ms > now_ms]
+        """What has left counts no more; a bucket begins to be refilled with it."""
+        self.now_ms = now_ms
+        for domain in self.domains:
+            for level in self.levels_of(domain):
+                for (at_ms, _), left in leaving(self.counting(level), now_ms):
+                    self.refill(level, left, at_ms)
+        # A takeover brings a charge of nothing back, if it has left only just before.
+        kept_ms = {True: now_ms, False: now_ms - self.term_ms}
+        self.charges = [
+            c for c in self.charges if c.exit_ms is None or c.exit_ms > kept_ms[c.amount > 0]
+        ]
 
     def take_over(self, step_ms: int) -> None:
         """A step of time moves every exit; the takeover term is added to each once."""
         self.drained = {place: at + step_ms * NANOS for place, at in self.drained.items()}
+        by_ns = (step_ms + self.term_ms) * NANOS
+        self.debts = {place: at + by_ns for place, at in self.debts.items()}
         for charge in self.charges:
             if charge.exit_ms is not None:
                 charge.exit_ms += step_ms + (0 if charge.aged else self.term_ms)
@@ -98,16 +130,30 @@ class Ledger:
         here = (scope, domain, dimension.name)
         return [c for c in self.charges if (c.scope, c.domain, c.dimension.name) == here]
 
-    def used(self, level: Level) -> int:
-        return sum(charge.amount for charge in self.counting(level))
+    def used(self, level: Level, at_ms: int = 0) -> int:
+        """What counts in it, once all has left that leaves until `at_ms`."""
+        charges = self.counting(level)
+        held = sum(c.amount for c in charges if c.exit_ms is None or c.exit_ms > at_ms)
+        scope, domain, one = level
+        if one.kind != "bucket":
+            return held
+        debt_ns = self.debts.get((scope, domain, one.name), 0)
+        for (exit_ms, _), left in leaving(charges, at_ms):
+            debt_ns = refilled_ns(one, debt_ns, left, exit_ms)
+        left_ns = max(0, debt_ns - max(at_ms, self.now_ms) * NANOS)
+        step = ceil(one.limit, 256)
+        return held + ceil(ceil(left_ns * one.limit, refill_ns(one)), step) * step
+
+    def refill(self, level: Level, amount: int, at_ms: int) -> None:
+        scope, domain, one = level
+        place = scope, domain, one.name
+        if one.kind == "bucket":
+            self.debts[place] = refilled_ns(one, self.debts.get(place, 0), amount, at_ms)
 
     def fits(self, levels: Iterable[Level], tokens: int | None, *, at_ms: int = 0) -> bool:
         """Whether a call fits everywhere, once all has left that leaves until `at_ms`."""
         return all(
-            wanted == 0
-            or wanted
-            + sum(c.amount for c in self.counting(level) if c.exit_ms is None or c.exit_ms > at_ms)
-            <= level[2].limit
+            wanted == 0 or wanted + self.used(level, at_ms) <= level[2].limit
             for level in levels
             for wanted in [amount(level[2], tokens)]
         )
@@ -115,7 +161,16 @@ class Ledger:
     def earliest_ms(self, levels: list[Level], tokens: int | None) -> int | None:
         """The first instant at which exits alone make it fit, or None."""
         exits = sorted({0, *(charge.exit_ms or 0 for charge in self.charges)})
-        return next((at for at in exits if self.fits(levels, tokens, at_ms=at)), None)
+        buckets = [level for level in levels if level[2].kind == "bucket"]
+        others = [level for level in levels if level not in buckets]
+        found = [next((at for at in exits if self.fits(others, tokens, at_ms=at)), None)]
+        for level in buckets:
+            last_ms = max(self.now_ms, *exits) + 2 * (level[2].window_ms or 0)
+            every = range(self.now_ms, last_ms)
+            fits = partial(self.fits, [level], tokens)
+            at = bisect_left(every, 1, key=lambda at_ms, fits=fits: fits(at_ms=at_ms))
+            found.append(every[at] if at < len(every) else None)
+        return None if None in found else max(at for at in found if at is not None)
 
     def verdict(self, work: Work, now_ms: int) -> str:
         """What becomes of a head: it fits, is too late, will be before it can fit, or stays."""
@@ -169,17 +224,25 @@ class Ledger:
         """The call arrives at `latest_ms` at last; what has left stays away."""
         for charge in attempt.charges:
             at_arrival = charge.dimension.instant == "arrival" and charge.dimension.window_ms
-            if at_arrival and charge in self.charges:
+            if at_arrival and charge in self.charges and not self.is_over(charge):
                 charge.exit_ms = self.leaves_ms(charge, attempt.latest_ms)
                 charge.exit_ms += self.term_ms if charge.aged else 0
+
+    def is_over(self, charge: Charge) -> bool:
+        """A charge of nothing has left as soon as its instant is there."""
+        return not charge.amount and (charge.exit_ms or self.now_ms + 1) <= self.now_ms
 
     def settle(self, attempt: Attempt, actual: int | None, now_ms: int) -> int:
         """The call has ended; what it cost."""
         self.drop(charge for charge in attempt.charges if charge.dimension.kind == "concurrency")
+        self.drop([charge for charge in attempt.charges if self.is_over(charge)])
         for charge in attempt.charges:
             before, charge.amount = charge.amount, settled(charge.dimension, charge.amount, actual)
             if charge in self.charges:
                 self.pace(charge, charge.amount - before, now_ms)
+            elif charge.amount > before:
+                level = (charge.scope, charge.domain, charge.dimension)
+                self.refill(level, charge.amount - before, now_ms)
             if charge.exit_ms is None and charge.dimension.window_ms:
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
         dimensions = self.domains[attempt.asked.domain].dimensions
@@ -204,56 +267,3 @@ class Ledger:
     def drop(self, held: Iterable[Charge]) -> None:
         gone = set(map(id, held))
         self.charges = [charge for charge in self.charges if id(charge) not in gone]
-
-
-def amount(dimension: DimensionConfig, tokens: int | None) -> int:
-    if tokens is None:
-        return 0
-    return tokens if dimension.unit == "tokens" else 1
-
-
-def settled(dimension: DimensionConfig, reserved: int, actual: int | None) -> int:
-    """What is charged in the end."""
-    if dimension.unit != "tokens" or actual is None:
-        return reserved
-    return actual if dimension.amount == "actual" else max(reserved, actual)
-
-
-def burst(dimension: DimensionConfig) -> int | None:
-    """What a pace lets through at once, as the nanoseconds in which it drains."""
-    percent, window_ms = dimension.pace_percent, dimension.window_ms or 0
-    if percent is None:
-        percent = 10 if window_ms <= 600_000 else 100
-    if percent == 100 or not window_ms or not dimension.limit:
-        return None
-    return window_ms * NANOS * percent // 100
-
-
-def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -> int:
-    """When a call that arrives at `latest_ms` at last has left (scheduling.md section 5)."""
-    span_ms = dimension.window_ms or 0
-    if dimension.reset_ms is not None:
-        ends_ms = dimension.reset_ms
-        while ends_ms <= latest_ms + dimension.reset_uncertainty_ms:
-            ends_ms += span_ms
-        return ends_ms + dimension.reset_uncertainty_ms
-    size_ms = max(1, ceil(span_ms, 256))
-    exact_ms = latest_ms + span_ms + 1 + ceil(200 * (span_ms + send_within_ms), 1_000_000)
-    return ceil(exact_ms, size_ms) * size_ms
-
-
-def cost_ns(
-    dimensions: Iterable[DimensionConfig], reserved: int | None, actual: int | None, held_ms: int
-) -> int:
-    """How long the call alone occupies its scarcest dimension (scheduling.md section 1)."""
-    costs = [1]
-    for one in dimensions:
-        if one.limit:
-            span_ms = one.window_ms or held_ms
-            taken = settled(one, amount(one, reserved), actual)
-            costs.append(ceil(taken * span_ms * 1_000_000, one.limit))
-    return max(costs)
-
-
-def ceil(number: int, by: int) -> int:
-    return -(-number // by)

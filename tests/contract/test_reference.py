@@ -14,6 +14,7 @@ import pytest
 
 from schemas import events as e
 from schemas import inputs as i
+from schemas.codes import Code
 from schemas.journal import CAUSE_DISPATCH
 from streams.core import (
     admission,
@@ -139,6 +140,7 @@ class Both:
                 raise Differs(f"Expected {used} in {scope} {domain} {name}, not {window.used}")
 
     def take_over(self, step_ms: int) -> None:
+        self.core.now_ms += step_ms
         self.core.take_over(step_ms=step_ms)
         self.reference.take_over(step_ms)
 
@@ -196,6 +198,12 @@ def charged_for_good(window: Window, amount: int, now_ms: Any) -> None:
         window_charge(window, amount, now_ms)
 
 
+def any_number(state: State, asked: i.CheckpointReported) -> Code | None:
+    code = refusal(state, asked)
+    return None if code is Code.CHECKPOINT_GAP else code
+
+
+refusal = checkpoints._refusal
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
 ends_ms, window_charge = leases.ends_ms, Window.charge
 
@@ -230,7 +238,7 @@ FAULTS = {
     ),
     "nobody pays": (retries, "_credit", lambda *_: 10_000, "RetryScheduled"),
     "a pause is forgotten": (retries, "paused", lambda *_: None, "GrantIssued"),
-    "gaps are let through": (checkpoints, "_refusal", lambda *_: None, "Checkpoint"),
+    "gaps are let through": (checkpoints, "_refusal", any_number, "Checkpoint"),
     "late usage is for nothing": (usage, "_beyond", lambda *_: 0, "tokens"),
     "deadlines are kept too long": (settlement, "deadline_due", lambda *_: [], "OperationExpired"),
 }

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from fractions import Fraction
 from random import Random
 
 import pytest
@@ -14,6 +15,9 @@ from tests.support import core as c
 
 SLIDING_MS, FIXED_MS, SLOTS, REQUESTS, TOKENS = 1_000, 3_000, 5, 9, 900
 RESET_MS, UNCERTAIN_MS = 400, 30
+CAPACITY, REFILL_MS = 700, 1_500
+TERM_SHARE = CAPACITY * 125 // REFILL_MS
+"""A takeover refills a bucket 121 ms later, as if so much more was missing."""
 SEND_WITHIN_MS, TRANSIT_MS = 120, 25
 
 
@@ -35,6 +39,7 @@ class World:
         self.cell = s.cell(
             c.dimension("requests", REQUESTS, window_ms=SLIDING_MS),
             c.dimension("tokens", TOKENS, reset_uncertainty_ms=UNCERTAIN_MS, **fixed),
+            c.dimension("tokens-bucket", CAPACITY, kind="bucket", window_ms=REFILL_MS),
             c.dimension("tokens-end", TOKENS, window_ms=SLIDING_MS, instant="completion"),
             c.dimension("slots", SLOTS),
             send_within_ms=SEND_WITHIN_MS,
@@ -96,6 +101,17 @@ class World:
         self.run(*asked, after_ms=chance.choice([0, 1, 7, 40, 150]))
 
 
+def emptiest(arrivals: list[tuple[int, int]]) -> Fraction:
+    """How much at most was missing at once in a bucket that is refilled all the time."""
+    missing = most = Fraction(0)
+    before_ms = 0
+    for at_ms, amount in sorted(arrivals):
+        missing = max(missing - Fraction(CAPACITY * (at_ms - before_ms), REFILL_MS), Fraction(0))
+        missing, before_ms = missing + amount, at_ms
+        most = max(most, missing)
+    return most
+
+
 def most_in_any(instants: list[tuple[int, int]], window_ms: int) -> int:
     """The largest sum of amounts in a half-open window of this length, anywhere."""
     instants = sorted(instants)
@@ -118,6 +134,7 @@ def test_a_provider_that_judges_by_its_own_record_sees_no_window_above_its_limit
     assert len(record) > 300
     arrivals = [(call.arrived_ms, 1) for call in record]
     assert most_in_any(arrivals, SLIDING_MS) <= REQUESTS
+    assert 0 < emptiest([(call.arrived_ms, call.tokens) for call in record]) <= CAPACITY
     ends = [(call.ended_ms, call.tokens) for call in record]
     assert most_in_any(ends, SLIDING_MS) <= TOKENS
     windows = Counter()
@@ -138,7 +155,8 @@ def test_at_every_entry_what_counts_is_within_the_limit_and_is_the_sum_of_its_ev
     for _ in range(1_000):
         world.entry()
         for key, window in world.cell.state.config.windows.items():
-            assert 0 <= window.used <= window.config.limit, key
+            late = TERM_SHARE if window.config.kind == "bucket" else 0
+            assert 0 <= window.used <= window.config.limit + late, key
     ledger = defaultdict(int)
     for _, decided in world.cell.entries:
         for one in decided:

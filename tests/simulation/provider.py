@@ -1,6 +1,8 @@
 """The provider: counts a call when it arrives, and judges by its own record alone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tests.simulation.clock import MILLI
 
@@ -8,6 +10,8 @@ WINDOW_MS = 120
 REQUESTS_MAX = 4
 TOKENS_MAX = 60
 SLOTS_MAX = 3
+BUCKET_MAX, REFILL_MS = 24, 60
+"""Tokens of a bucket, and in which time an empty one is full again."""
 CALL_MS_MAX = 700
 """No call lasts longer."""
 
@@ -42,7 +46,7 @@ class Provider:
 
     def overshoot(self) -> list[str]:
         """Every window that began with a call and held too much, half-open as scheduling has it."""
-        found = []
+        found = list(self.overdrawn())
         calls = sorted(self.calls, key=lambda call: call.arrived_us)
         for number, first in enumerate(calls):
             end_us = first.arrived_us + WINDOW_MS * MILLI
@@ -56,6 +60,17 @@ class Provider:
                 if used > limit:
                     found.append(f"{used} {what} of {limit} from {first.arrived_us} us on")
         return found
+
+    def overdrawn(self) -> Iterator[str]:
+        """Every call that took more than was in the bucket when it arrived."""
+        missing = Fraction(0)
+        before_us = 0
+        for call in sorted(self.calls, key=lambda call: call.arrived_us):
+            refilled = Fraction(BUCKET_MAX * (call.arrived_us - before_us), REFILL_MS * MILLI)
+            missing = max(missing - refilled, Fraction(0)) + call.tokens
+            before_us = call.arrived_us
+            if missing > BUCKET_MAX:
+                yield f"{float(missing)} of a bucket of {BUCKET_MAX} are missing at {before_us} us"
 
     def doubled(self) -> list[Attempt]:
         """Attempts that were called more than once."""

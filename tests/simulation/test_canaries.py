@@ -93,6 +93,7 @@ CANARIES = {
         {"member_stop": 0.01},
     ),
     "starts unsafe work at once": Canary(standing, "REPEATABLE", ALL, "starts with its grant", {}),
+    "takes a bucket for full": Canary(pace.Rate, "left", lambda *_: 0, "of a bucket of", {}),
     "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
 }
 

@@ -31,6 +31,13 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         _window("requests", provider.REQUESTS_MAX),
         _window("tokens", provider.TOKENS_MAX),
         i.DimensionConfig(
+            name=DimensionName("bucket"),
+            unit="tokens",
+            kind="bucket",
+            limit=provider.BUCKET_MAX,
+            window_ms=Millis(provider.REFILL_MS),
+        ),
+        i.DimensionConfig(
             name=DimensionName("slots"), unit="slots", kind="concurrency", limit=provider.SLOTS_MAX
         ),
     )

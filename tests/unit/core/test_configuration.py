@@ -178,7 +178,7 @@ DIMENSIONS = [
     (SLIDING, {"name": "x" * (NAME_BYTES_MAX + 1)}, False),
     (SLIDING, {"name": "a\x00b"}, False),
     (SLIDING, {"unit": "euros"}, False),
-    (SLIDING, {"kind": "bucket"}, False),
+    (SLIDING, {"kind": "leaky"}, False),
     (SLIDING, {"unit": "slots"}, False),
     (SLIDING, {"kind": "concurrency"}, False),
     (SLIDING, {"limit": -1}, False),

@@ -3,15 +3,13 @@
 import pytest
 
 from streams.core.budgets import Cost, earliest_ms
+from streams.core.exits import bucket_ms, exit_ms, takeover_term_ms
 from streams.core.operations import Charge
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
 from streams.core.windows import (
     Window,
-    bucket_ms,
-    exit_ms,
     parse_bucket_key,
-    takeover_term_ms,
 )
 from tests.support import core as c
 

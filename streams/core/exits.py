@@ -1,0 +1,55 @@
+"""When a charge leaves its window: never before the provider has surely let go of the call.
+
+    sliding   latest arrival + W + 1 ms + rho * (W + send-within)
+    fixed     the end of the last window into which the call can fall
+    bucket    latest arrival + 1 ms + rho * send-within: from there on it is refilled (`windows`)
+
+Rounded up to a bucket of W/256, but for a known reset, which no rounding makes safer.
+
+>>> from functools import partial
+>>> one = partial(DimensionConfig, name="one", unit="tokens", limit=1, window_ms=1_000)
+>>> exit_ms(one(kind="sliding"), latest_ms=1_000, send_within_ms=200)  # 2,002, in buckets of 4
+2004
+>>> exit_ms(one(kind="bucket"), latest_ms=1_000, send_within_ms=200)  # 1,002
+1004
+>>> exit_ms(one(kind="fixed", reset_ms=0), latest_ms=999, send_within_ms=200)
+1000
+"""
+
+from schemas.inputs import DimensionConfig
+from schemas.units import Millis
+
+from .limits import BUCKET_MS_MIN, BUCKETS_PER_WINDOW, CLOCK_SPREAD_MS, RHO_PPM
+
+MILLION = 1_000_000
+
+
+def bucket_ms(dimension: DimensionConfig) -> Millis:
+    """Length of a bucket: W/256, at least 1 ms; exits are rounded up to its multiples."""
+    assert dimension.window_ms is not None
+    return max(BUCKET_MS_MIN, Millis(-(-dimension.window_ms // BUCKETS_PER_WINDOW)))
+
+
+def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Millis) -> Millis:
+    """The instant from which a charge whose call arrives at `latest_ms` at last no longer counts.
+
+    Half-open: at the exit it counts no more (R47, R172). Sliding: scheduling.md section 5. Fixed
+    with a known reset, give or take u: the provider's edge may lie u earlier, so that the call
+    falls into the next window, and that window may end u later.
+    """
+    window_ms = dimension.window_ms
+    assert window_ms is not None
+    if dimension.kind == "fixed" and dimension.reset_ms is not None:
+        u = dimension.reset_uncertainty_ms
+        windows = (latest_ms + u - dimension.reset_ms) // window_ms
+        return Millis(dimension.reset_ms + (windows + 1) * window_ms + u)
+    span_ms = 0 if dimension.kind == "bucket" else window_ms
+    rho = -(-RHO_PPM * (span_ms + send_within_ms) // MILLION)
+    exact = latest_ms + span_ms + 1 + rho
+    size = bucket_ms(dimension)
+    return Millis(-(-exact // size) * size)
+
+
+def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
+    """How far entry time may run ahead over takeovers; added once to a charge over one."""
+    return Millis(clock_bound_ms + CLOCK_SPREAD_MS)

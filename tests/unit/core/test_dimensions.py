@@ -1,0 +1,43 @@
+"""What may be proposed as a dimension: each contradiction is refused with a sentence of its own."""
+
+import pytest
+from msgspec.structs import replace
+
+from schemas import events as e
+from schemas.codes import Code
+from streams.core.limits import LIMIT_MAX
+from tests.support import cells as s
+from tests.support import core as c
+
+CONTRADICTIONS = [
+    # what is proposed, and what the refusal says
+    ({"pace_percent": 10, "kind": "bucket"}, "capacity of a bucket is its burst"),
+    ({"pace_percent": 10, "kind": "concurrency", "unit": "slots", "window_ms": None}, "no speed"),
+    ({"kind": "bucket", "reset_ms": 0}, "only a fixed window is reset"),
+    ({"reset_ms": 0}, "only a fixed window is reset"),
+    ({"window_ms": 0}, "window_ms from 1"),
+    ({"window_ms": None}, "window_ms for a window"),
+    ({"kind": "concurrency", "unit": "slots"}, "none for concurrency"),
+    ({"limit": -1}, "limit from 0"),
+    ({"limit": LIMIT_MAX + 1}, "limit from 0"),
+    ({"unit": "euros"}, "Expected a unit of"),
+    ({"kind": "leaky"}, "Expected a kind of"),
+    ({"unit": "slots"}, "to be limited by concurrency"),
+    ({"amount": "guessed"}, "amount reserved or actual"),
+    ({"instant": "departure"}, "instant arrival or completion"),
+]
+
+
+@pytest.mark.parametrize(("over", "says"), CONTRADICTIONS)
+def test_each_contradiction_in_a_dimension_has_a_message_and_a_code_of_its_own(over, says):
+    cell = s.cell()
+    one = replace(c.dimension("tokens", 1, pace_percent=None), **over)
+    refused = s.one(e.ConfigRefused, cell.run(c.domain(one)))
+    assert says in refused.detail
+    assert refused.code == Code.INVALID_FIELD
+
+
+def test_two_dimensions_of_one_name_are_refused():
+    cell = s.cell()
+    twice = c.domain(c.dimension("tokens", 1), c.dimension("tokens", 2))
+    assert "a name of its own" in s.one(e.ConfigRefused, cell.run(twice)).detail
