@@ -102,7 +102,33 @@ def test_attempts_that_count_stay_within_their_bound(seed):
                 assert tries[event.operation] < 5
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_grant_starts_at_once_only_where_effects_may_be_repeated(seed):
+    """R185: and then it does, under the owner that its member heard last."""
+    offered, due = {}, []
+    for event in history(seed):
+        match event:
+            case e.HeartbeatRecorded() | e.MemberActivated() | e.MemberRestored():
+                offered.pop((event.member, event.member_epoch), None)
+            case e.PlacesOffered():
+                offered[event.member, event.member_epoch] = event.authority_epoch
+            case e.GrantIssued() if event.started_ms is not None:
+                assert (event.pool, event.effect != "unsafe") == ("p", True)
+                assert offered[event.member, event.member_epoch] == event.authority_epoch
+                due = [e.LeaseClaimed, e.StartAccepted]
+            case e.LeaseClaimed() | e.StartAccepted() if due:
+                assert type(event) is due.pop(0)
+            case _:
+                assert not due
+
+
 def test_the_histories_hold_what_these_laws_are_about():
+    stood = sum(
+        isinstance(event, e.GrantIssued) and event.started_ms is not None
+        for seed in SEEDS
+        for event in history(seed)
+    )
+    assert stood >= 20
     kinds = Counter(type(event) for seed in SEEDS for event in history(seed))
     for kind in (*CLOSED, *KNOWN, e.LeaseExpired, e.RetryScheduled, e.OperatorActionNeeded):
         assert kinds[kind] >= 5, kind

@@ -73,7 +73,7 @@ class Walk:
                     **SAVES,
                 ),
                 c.domain(c.dimension("slots", 2), name="d2", hold_initial_ms=100, **HOLD, **SAVES),
-                c.pool(places_max=9, lease_ms=1_000),
+                c.pool(places_max=9, lease_ms=1_000, standing=True),
                 c.pool("q", domains=("d2",), lease_ms=500),
                 c.pool("open-to-all", unclaimed_max=2, lease_ms=1_000),
             )
@@ -189,7 +189,7 @@ class Walk:
                 tenant="a" if pool == "self" else None,
             )
         if roll < 0.98:
-            return c.heartbeat(member, self.epoch(member))
+            return c.heartbeat(member, self.epoch(member), sent_ms=self.clock())
         self.lives[member] += 1
         return i.LeaveAnnounced(member=member, member_epoch=f"{member}-{self.lives[member] - 1}")
 
@@ -199,7 +199,12 @@ class Walk:
         named = self.chance.sample(recent, self.chance.randint(0, len(recent)))
         if self.chance.random() < 0.1:
             named.append(self.some())
-        return c.heartbeat(member, self.epoch(member), *named)
+        return c.heartbeat(member, self.epoch(member), *named, sent_ms=self.clock())
+
+    def clock(self) -> int | None:
+        """What a heartbeat tells of its member's clock: now its free places stand, now not."""
+        told = len(self.events)
+        return told if told % 2 else None
 
     def claim(self) -> i.ClaimRequested:
         grant = self.some()
