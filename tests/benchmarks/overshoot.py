@@ -32,6 +32,7 @@ WORLDS = {
     "tokens-completion": [
         dimension("tokens", 60_000, window_ms=10_000, amount="actual", instant="completion")
     ],
+    "bucket": [dimension("tokens", 60_000, kind="bucket", window_ms=10_000)],
     "fixed-unknown": [dimension("tokens", 60_000, kind="fixed", window_ms=10_000)],
     "fixed-known": [
         dimension(

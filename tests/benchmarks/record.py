@@ -38,10 +38,12 @@ class Record:
         self.calls: list[Seen] = []
 
     def peak(self, one: DimensionConfig) -> int:
-        """The most that any window of the dimension held, or that ran at once."""
+        """The most that any window held, that was missing in a bucket, or that ran at once."""
         if one.window_ms is None:
             return max(_running(self.calls), default=0)
         items = sorted((call.counted_us(one), call.amount(one)) for call in self.calls)
+        if one.kind == "bucket":
+            return max(_missing(items, one.limit, one.window_ms * MILLI), default=0)
         return max(_sliding(items, one.window_ms * MILLI), default=0)
 
     def used(self, one: DimensionConfig, first_us: int, until_us: int) -> int:
@@ -67,6 +69,15 @@ def _sliding(items: list[tuple[int, int]], window_us: int) -> Iterator[int]:
             held -= items[first][1]
             first += 1
         yield held
+
+
+def _missing(items: list[tuple[int, int]], capacity: int, fills_us: int) -> Iterator[int]:
+    """What a bucket lacks after each item, rounded up; empty, it is full again after `fills_us`."""
+    missing = last_us = 0
+    for at_us, amount in items:
+        missing = max(0, missing - (at_us - last_us) * capacity) + amount * fills_us
+        last_us = at_us
+        yield -(-missing // fills_us)
 
 
 def _running(calls: Iterable[Seen]) -> Iterator[int]:

@@ -26,6 +26,12 @@ def test_a_window_begins_anywhere_and_does_not_hold_its_own_end(second_us, most)
     assert recorded((0, 1, 3), (second_us, second_us, 5)).peak(SLIDING) == most
 
 
+def test_a_bucket_lacks_what_was_taken_and_has_not_been_refilled():
+    bucket = c.dimension("tokens", 10, kind="bucket", window_ms=WINDOW_MS)
+    assert recorded((0, 1, 6), (300_000, 300_001, 6)).peak(bucket) == 6 - 3 + 6
+    assert recorded((0, 1, 6), (2_000_000, 2_000_001, 6)).peak(bucket) == 6
+
+
 def test_a_slot_is_free_at_the_instant_at_which_its_call_ends():
     assert recorded((0, 10, 1), (10, 20, 1), (5, 12, 1)).peak(SLOTS) == 2
 
@@ -60,3 +66,14 @@ def test_the_bound_of_fairness_holds_and_a_planted_breach_is_seen(monkeypatch):
 
     monkeypatch.setattr(Lane, "charge", half_price)
     assert largest_lag(play(weights)[1], weights, WINDOW_MS) > 1
+
+
+@pytest.mark.parametrize(("transit_ms", "breached"), [(300, False), (0, True)])
+def test_a_way_longer_than_the_allowance_is_seen_in_the_record(transit_ms, breached):
+    requests = c.dimension("requests", 20, window_ms=WINDOW_MS)
+    made = Play(
+        [requests], tenants(a=1), way=Way(transit_us=300_000), domain={"transit_ms": transit_ms}
+    )
+    made.backlog("a", lambda: Call("a", 1, 5))
+    made.run(20 * MILLION)
+    assert (made.record.peak(requests) > requests.limit) is breached
