@@ -42,7 +42,6 @@ def test_epochs_of_an_operation_only_grow_over_retries_incarnations_and_owners(s
         epoch = grant.incarnation, grant.epoch
         assert epoch > newest.get(grant.operation, (-1, 0))
         newest[grant.operation] = epoch
-    assert max(epoch for _, epoch in newest.values()) > 2
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -123,12 +122,9 @@ def test_a_grant_starts_at_once_only_where_effects_may_be_repeated(seed):
 
 
 def test_the_histories_hold_what_these_laws_are_about():
-    stood = sum(
-        isinstance(event, e.GrantIssued) and event.started_ms is not None
-        for seed in SEEDS
-        for event in history(seed)
-    )
-    assert stood >= 20
+    grants = [grant for seed in SEEDS for grant in c.only(e.GrantIssued, history(seed))]
+    assert sum(grant.started_ms is not None for grant in grants) >= 20
+    assert sum(grant.epoch > 2 for grant in grants) >= 100
     kinds = Counter(type(event) for seed in SEEDS for event in history(seed))
     for kind in (*CLOSED, *KNOWN, e.LeaseExpired, e.RetryScheduled, e.OperatorActionNeeded):
         assert kinds[kind] >= 5, kind
