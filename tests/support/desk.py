@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from evenhand import Attempt, Result
+from evenhand.errors import NotFound
 from schemas.bodies import Operation, State
 from tests.support.kafka import until
 from tests.support.twins import Twin
@@ -44,8 +45,14 @@ class Desk:
         return self.twin.worker(handle, **{"pool": "default", "via": self.kafka, **options})
 
     def until_state(self, operation: str, *states: State) -> Operation:
-        until(lambda: self.get(operation).state in states, f"{operation} to be one of {states}")
-        return self.get(operation)
+        def found() -> Operation | None:
+            try:
+                now = self.get(operation)
+            except NotFound:  # heard of by its grant, before the views know it
+                return None
+            return now if now.state in states else None
+
+        return until(found, f"{operation} to be one of {states}")
 
     def clear(self) -> None:
         for operation in self.submitted:
