@@ -39,8 +39,10 @@ class Reference(Turns):
             self.shift(silence_ms)
         for one in asked:
             self.take(one)
+            self.forget_gone()
         while timers and (due := min(self.timers(), default=None)) and due[0] <= now_ms:
             self.fire(*due[1:])
+            self.forget_gone()
         turns = deque(told)
         for name in sorted(self.ledger.domains):
             while self.next_turn(name, turns):
@@ -93,6 +95,7 @@ class Reference(Turns):
                 self.members[asked.member] = asked
             case i.ConfigProposed():
                 self.ledger.configure(asked)
+                self.forget_configured(asked)
 
     # -- admission -------------------------------------------------------------------------------
 

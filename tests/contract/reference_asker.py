@@ -34,6 +34,9 @@ def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigPropos
         throttles_max=1,
         cooldown_ms=80,
         unknown_hold_ms=3_000,
+        skips_max=2,
+        age_max_ms=400,
+        saving_max_ms=1_500,
         call_ms_max=1_200,
     )
 

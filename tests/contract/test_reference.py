@@ -25,6 +25,7 @@ from streams.core import (
     leases,
     pace,
     retries,
+    saving,
     settlement,
     standing,
     usage,
@@ -53,7 +54,7 @@ DETAILS = {
     e.OperationCancelled: "operation",
     e.CancelSignalled: "operation epoch",
     e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref"
-    " started_ms by_floor",
+    " started_ms by_floor skipped",
     e.GrantRevoked: "operation epoch reason",
     e.GrantExpired: "operation epoch",
     e.StartAccepted: "operation epoch latest_arrival_ms commits_entitlement",
@@ -89,6 +90,7 @@ DETAILS = {
     e.CooldownSet: "domain cause until_ms",
     e.UsageCorrected: "operation epoch tokens_before tokens_actual",
     e.UsageRefused: "operation epoch code",
+    e.SavingStarted: "operation skips",
 }
 """The decisions that both must agree on, and what is compared of each."""
 
@@ -122,10 +124,16 @@ class Both:
         _, decided = self.core.entries[-1]
         pass_over = [one.event for one in decided if one.cause == CAUSE_DISPATCH]
         told = c.only((e.GrantIssued, e.OperationExpired), pass_over)
+        self.reference.said_to_save = frozenset(
+            event.operation
+            for event in pass_over
+            if isinstance(event, e.SavingStarted)
+            or (isinstance(event, e.OperationDeferred) and event.held_by == "far")
+        )
         expected = self.reference.entry(
             inputs,
             self.core.now_ms,
-            [Turn(event.operation, getattr(event, "by_floor", False)) for event in told],
+            [turn_of(event) for event in told],
             timers=timers,
             silence_ms=silence_ms,
         )
@@ -143,6 +151,12 @@ class Both:
         self.core.now_ms += step_ms
         self.core.take_over(step_ms=step_ms)
         self.reference.take_over(step_ms)
+
+
+def turn_of(event: e.GrantIssued | e.OperationExpired) -> Turn:
+    if isinstance(event, e.OperationExpired):
+        return Turn(event.operation, by_floor=False, skipped=None)
+    return Turn(event.operation, event.by_floor, event.skipped)
 
 
 def shown(event: Any) -> tuple[Any, ...]:
@@ -213,6 +227,7 @@ FAULTS = {
     "what is refunded owes the pace": (Window, "charge", charged_for_good, "GrantIssued"),
     "youngest first": (dispatch, "_HEAD", lambda found: -found[0].sequence, "GrantIssued"),
     "bulk leaves nothing": (lanes, "reserve", lambda *_: 0, "GrantIssued"),
+    "nobody saves": (saving, "first_in_line", lambda *_: [], "SavingStarted"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),
     "exits too early": (budgets, "exit_ms", early, ", not"),
     "nobody looks": (State, "touch_waiting", lambda _: None, "Expected ('GrantIssued'"),

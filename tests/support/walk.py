@@ -19,15 +19,9 @@ POLICIES = [
 ]
 OUTCOMES = [
     *["success"] * 6,
-    "terminal",
-    "cancelled",
-    "policy_denied",
+    *["terminal", "cancelled", "policy_denied", "throttled", "quota_exhausted", "odd"],
     *["not_sent"] * 2,
-    *["retryable"] * 3,
-    *["unknown"] * 3,
-    "throttled",
-    "quota_exhausted",
-    "odd",
+    *["retryable", "unknown"] * 3,
 ]
 RECENT = 8
 HARD = {"attempts_max": 3, "retry_backoff_ms": 200, "retry_burst": 2, "throttles_max": 1}
