@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from schemas.inputs import DimensionConfig
-from schemas.units import NANOS_PER_MILLI, Millis, Nanos
+from schemas.units import NANOS_PER_MILLI, Millis
 
 from . import pace
 from .operations import Charge
@@ -28,7 +28,7 @@ class WindowRow(msgspec.Struct, array_like=True, gc=False):
     """Everything that counts now: held, started, and not yet left."""
 
     used: int = 0
-    drained_ns: Nanos = Nanos(0)
+    drained_ns: int = 0
     """When what it took will have drained at its own rate (`pace`), in the window's own time.
 
     Of a window: what was granted, for its pace. Of a bucket: what has arrived, to be refilled.
@@ -70,8 +70,8 @@ class Window:
             self._put()
         self._set(config)
         if row.drained_ns and self._rate != before:
-            drained_ns = self._rate.drained_ns(Nanos(0), debt, now_ms=now_ms)
-            row.drained_ns = drained_ns if debt else Nanos(0)
+            drained_ns = self._rate.drained_ns(0, debt, now_ms=now_ms)
+            row.drained_ns = drained_ns if debt else 0
             self._put()
             self._pace()
             self._look(now_ms)
@@ -166,10 +166,12 @@ class Window:
 
     def charge(self, amount: int, now_ms: Millis) -> None:
         """Count an amount, or less of it again, and let the pace know; now is window time."""
+        row = self._row
         if amount and self._burst_ns is not None:
-            self._drain(amount, now_ms)
-            self._pace()
-        self.add(amount)
+            row.drained_ns = self._rate.drained_ns(row.drained_ns, amount, now_ms=now_ms)
+            self.opens_ms = pace.opens_ms(row.drained_ns, self._burst_ns)
+        row.used += amount
+        self._rows.put(Table.WINDOW, self._key, row)
 
     def _drain(self, amount: int, now_ms: Millis) -> None:
         row = self._row
@@ -248,7 +250,7 @@ class Window:
 
     def _refill_later(self, by_ms: Millis) -> None:
         if self._is_bucket and self._row.drained_ns:
-            self._row.drained_ns = Nanos(self._row.drained_ns + by_ms * NANOS_PER_MILLI)
+            self._row.drained_ns = self._row.drained_ns + by_ms * NANOS_PER_MILLI
             self._put()
 
     def _move(self, *, aged: bool, by_ms: Millis) -> None:
