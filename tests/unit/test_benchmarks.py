@@ -45,7 +45,7 @@ def play(weights: dict[str, int]) -> tuple[Play, Watch]:
     watch = Watch(made, weights)
     for name in weights:
         made.backlog(name, lambda name=name: Call(name, 5, made.chance.randint(50, 500)))
-    made.run(30 * MILLION)
+    made.run(12 * MILLION)
     return made, watch
 
 
