@@ -218,6 +218,9 @@ def test_a_lanes_new_weight_pays_nothing_back_and_holds_from_then_on():
     assert abs(sum(one.lane == DECISION for one in turns(cell, 100, *refill)) - 50) <= 1
     cell.run(c.domain(c.dimension("slots", 1), interactive_weight=30, decision_weight=10))
     assert abs(sum(one.lane == DECISION for one in turns(cell, 100, *refill)) - 25) <= 1
+    work(cell, 1, BULK)
+    cell.run(*[s.cancel(c.submitted("a", f"{BULK}{cell.height - 1}.0"))])
+    cell.run(c.domain(c.dimension("slots", 1), bulk_weight=9))
     assert s.same_as_followed(cell)
 
 
