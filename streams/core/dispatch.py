@@ -125,8 +125,11 @@ def _candidates(
 ) -> Generator[waiting.Candidate, None, None]:
     """Heads whose pool has a free place, in the order of the policy; of one tenant oldest first.
 
-    FIFO is an order of heads, not of tenants.
+    FIFO is an order of heads, not of tenants. Without a free place anywhere nobody is looked at,
+    however many wait.
     """
+    if all(state.free_member(place) is None for place in lane.places):
+        return
     with closing(lane.in_order()) as counters:
         if lane.policy is Policy.FIFO:
             found = [one for each in counters for one in waiting.candidates(state, domain, each)]

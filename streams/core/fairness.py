@@ -49,6 +49,8 @@ class Lane:
         self._key = pack(domain, lane)
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
+        self.places: dict[str, int] = {}
+        """Where somebody waits, and how many tenants do."""
         self._heap: list[Place] = []
         self._ring = Ring(self.row)
         self._outdated = False
@@ -77,6 +79,14 @@ class Lane:
             row = self._rows.get(Table.COUNTER, key) or CounterRow()
             found = self.counters[tenant] = Counter(tenant, row, key)
         return found
+
+    def wait_at(self, place: str, change: int) -> None:
+        """A tenant more waits at this place, or one less."""
+        count = self.places.get(place, 0) + change
+        if count:
+            self.places[place] = count
+        else:
+            del self.places[place]
 
     def admitted(self, cost_ns: Nanos) -> None:
         """Remember the largest cost."""

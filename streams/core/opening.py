@@ -61,3 +61,4 @@ def _restore_queue(state: State, domain: str, lane_name: str, place: str, tenant
     if not counter.queues:
         lane.restore(counter)
     counter.queues[place] = Queue(state.rows, domain, lane_name, place, tenant)
+    lane.wait_at(place, +1)

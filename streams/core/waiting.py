@@ -41,6 +41,7 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
     if queue is None:
         queue = Queue(state.rows, row.domain, row.lane, place, row.tenant)
         counter.queues[place] = queue
+        lane.wait_at(place, +1)
     queue.add(
         Waiting(
             row.sequence,
@@ -67,6 +68,7 @@ def unqueue(state: State, row: OperationRow) -> None:
     queue.remove(row.sequence)
     if not queue.count:
         del counter.queues[place]
+        lane.wait_at(place, -1)
         if not counter.queues:
             lane.deactivate(counter)
     domain = state.config.domains[row.domain]
