@@ -89,11 +89,12 @@ class KeyLine(BaseModel):
 
     @property
     def principal(self) -> Principal:
-        """Whom the key stands for."""
+        """Whom the key stands for; a tenant only if it is a tenant's."""
+        tenant = self.tenant if self.role is Role.TENANT else None
         return Principal(
             key_id=self.id,
             role=self.role,
-            tenant=None if self.tenant is None else TenantId(self.tenant),
+            tenant=None if tenant is None else TenantId(tenant),
             user=None if self.user is None else UserId(self.user),
             pools=None if self.pools is None else frozenset(self.pools),
         )

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from api.auth import add_key
+from schemas.bodies import Role
 from tests.support.door import Entrance
 from tests.support.speaking import ABOUT_ATTEMPTS, member, speaks, workplace
 from tests.support.told import START_MS, Told
@@ -65,6 +67,14 @@ def test_who_holds_a_run_joins_pool_self_for_its_tenant(door: Entrance) -> None:
 )
 def test_nobody_else_joins_for_that_tenant(door: Entrance, key: str, tenant: str | None) -> None:
     assert join(door, key, tenant).json()["code"] == "forbidden"
+    assert door.sender.sent == []
+
+
+def test_a_tenant_named_in_a_workers_key_gives_it_nothing(door: Entrance) -> None:
+    door.keys["named"] = add_key(door.keys_path, role=Role.WORKER, tenant="acme", user="u")
+    assert join(door, "named").json()["code"] == "forbidden"
+    run = f"/v1/operations/{Told('run').id.hex()}:cancel"
+    assert door.ask("POST", run, key="named").json()["code"] == "not-found"
     assert door.sender.sent == []
 
 
