@@ -9,7 +9,7 @@ import pytest
 
 from evenhand import Attempt, NotSent, Outcome, Result, errors
 from schemas.bodies import State
-from tests.support.desk import Desk
+from tests.support.desk import STANDING, Desk
 from tests.support.kafka import until
 
 WAIT_S = 20.0
@@ -111,7 +111,8 @@ def test_what_was_not_sent_waits_again_with_the_same_provider_key(desk: Desk) ->
     assert keys[0] == keys[1]
 
 
-def test_a_worker_never_runs_more_than_its_places(desk: Desk) -> None:
+@pytest.mark.parametrize(("pool", "effect"), [("default", "unsafe"), (STANDING, "read_only")])
+def test_a_worker_never_runs_more_than_its_places(desk: Desk, pool: str, effect: str) -> None:
     running, most = Counter[str](), 0
     lock, gate = threading.Lock(), threading.Event()
 
@@ -126,8 +127,8 @@ def test_a_worker_never_runs_more_than_its_places(desk: Desk) -> None:
             running["done"] += 1
 
     for _ in range(8):
-        desk.admit()
-    with desk.worker(handle, places=3):
+        desk.admit(pool=pool, effect=effect)
+    with desk.worker(handle, pool=pool, places=3):
         until(lambda: running["now"] == 3, "every place to be taken")
         gate.set()
         until(lambda: running["done"] == 8, "all to be done")

@@ -1,7 +1,6 @@
 """What the SDK promises in a pool with standing starts, asked of both twins at every cell."""
 
 import threading
-from collections import Counter
 from itertools import count
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from evenhand import Attempt, NotSent, Result
 from schemas.bodies import Operation, State
 from tests.support.desk import STANDING, Desk
-from tests.support.kafka import until
 
 WAIT_S = 20.0
 
@@ -57,29 +55,6 @@ def test_what_was_not_sent_waits_again(desk: Desk) -> None:
     with desk.worker(handle, pool=STANDING):
         desk.until_state(asked.operation, State.SUCCEEDED)
     assert next(calls) == 3
-
-
-def test_a_worker_never_runs_more_than_its_places(desk: Desk) -> None:
-    running, most = Counter[str](), 0
-    lock, gate = threading.Lock(), threading.Event()
-
-    def handle(_: Attempt) -> None:
-        nonlocal most
-        with lock:
-            running["now"] += 1
-            most = max(most, running["now"])
-        gate.wait(WAIT_S)
-        with lock:
-            running["now"] -= 1
-            running["done"] += 1
-
-    for _ in range(8):
-        _admit(desk)
-    with desk.worker(handle, pool=STANDING, places=3):
-        until(lambda: running["now"] == 3, "every place to be taken")
-        gate.set()
-        until(lambda: running["done"] == 8, "all to be done")
-    assert most == 3
 
 
 def test_a_stopped_worker_leaves_nothing_started_behind(desk: Desk) -> None:
