@@ -32,7 +32,7 @@ class Verdict:
 
     calls: int
     repeats: int
-    """Calls beyond the first with one idempotency key."""
+    """Calls beyond the first with one idempotency key, refused ones aside: those did nothing."""
     overshoot_calls: int
     """Calls that arrived where a window or the overlap was full."""
     overshoot_tokens: int
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        """No call was above a limit, and none came twice."""
+        """No call was above a limit, and none was executed twice."""
         return self.overshoot_calls == 0 and self.repeats == 0
 
 
@@ -58,9 +58,9 @@ class Judge:
         self.limits = limits
         self._window: deque[tuple[int, int]] = deque()
         self._tokens = self._slots = 0
-        self._over = self._tokens_over = self._calls = 0
+        self._over = self._tokens_over = self._calls = self._executed = 0
         self._peak: Counter[str] = Counter()
-        self._keys: Counter[str] = Counter()
+        self._keys: set[str] = set()
 
     def arrive(self, at_ns: int, *, tokens: int, key: str | None = None) -> tuple[str, ...]:
         """Count one call, at an instant of the provider's own clock that never goes back.
@@ -69,7 +69,6 @@ class Judge:
         case, until `leave`.
         """
         self._calls += 1
-        self._keys[key or str(self._calls)] += 1
         while self._window and self._window[0][0] < at_ns - self.limits.window_ms * _NANOS:
             self._tokens -= self._window.popleft()[1]
         self._window.append((at_ns, tokens))
@@ -78,7 +77,11 @@ class Judge:
         amounts = {"requests": len(self._window), "tokens": self._tokens, "slots": self._slots}
         self._peak |= Counter(amounts)
         over = tuple(name for name, amount in amounts.items() if amount > _limit(self, name))
-        self._over += bool(over)
+        if over:
+            self._over += 1
+        else:
+            self._executed += 1
+            self._keys.add(key or str(self._calls))
         self._tokens_over = max(self._tokens_over, self._tokens - self.limits.tokens)
         return over
 
@@ -90,7 +93,7 @@ class Judge:
         """As of the last arrival."""
         return Verdict(
             calls=self._calls,
-            repeats=self._calls - len(self._keys),
+            repeats=self._executed - len(self._keys),
             overshoot_calls=self._over,
             overshoot_tokens=self._tokens_over,
             peak_requests=self._peak["requests"],

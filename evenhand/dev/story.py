@@ -80,7 +80,8 @@ class Story:
         self.began_ms: int | None = None
         """Entry time of the first admission."""
         self.started_ms: dict[OperationId, int] = {}
-        """Entry time at which each operation's start was accepted."""
+        """Entry time at which each operation's first start was accepted."""
+        self.starts: Counter[OperationId] = Counter()
         self.open: dict[OperationId, int] = {}
         """Instant of admission of each operation that has not ended."""
         self.settled_twice = 0
@@ -154,7 +155,8 @@ class Story:
             case e.ResultRecorded(outcome=outcome) if outcome in AGAIN:
                 self._again.add(event.operation)
             case e.StartAccepted():
-                self.started_ms[event.operation] = at_ms
+                self.started_ms.setdefault(event.operation, at_ms)
+                self.starts[event.operation] += 1
             case e.ReservationSettled():
                 self._settle(event, tenant, at_ms, backlogged=backlogged)
             case e.OperationExpired() | e.OperationCancelled() | e.OperationDeadLettered():

@@ -1,6 +1,7 @@
 """The figures of a finished play, from its topics and from the provider's own record."""
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ class Call:
     operation: str
     tokens: int
     service_ms: int
+    refused: bool = False
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> "Call":
@@ -30,6 +32,7 @@ class Call:
             operation=line["operation"],
             tokens=line["tokens"],
             service_ms=line["service_ms"],
+            refused=bool(line["over"]),
         )
 
 
@@ -66,7 +69,8 @@ class Summary:
     lost: int
     """Admitted and not ended."""
     doubled: int
-    """Calls beyond the first for one idempotency key, and settlements beyond the first."""
+    """Calls beyond the first that the provider executed for an operation, or that no accepted start
+    allowed, and settlements beyond the first of an attempt."""
     overshoot: Overshoot
     first_grant_after_kill_ms: int | None
     """From the last entry of the killed owner; None if no owner was replaced."""
@@ -114,7 +118,7 @@ def summarize(
         expired=counts["OperationExpired"],
         settled=counts["ReservationSettled"],
         lost=len(story.open),
-        doubled=int(verdict["repeats"]) + story.settled_twice,
+        doubled=_calls_too_many(story, calls) + story.settled_twice,
         overshoot=Overshoot(
             calls=int(verdict["overshoot_calls"]), tokens=int(verdict["overshoot_tokens"])
         ),
@@ -155,6 +159,15 @@ def used(story: Story, calls: Sequence[Call], limits: Limits) -> dict[str, float
         "tokens": tokens / (limits.tokens * story.backlogged_ms),
         "slots": slots / (limits.slots * story.backlogged_ms),
     }
+
+
+def _calls_too_many(story: Story, calls: Sequence[Call]) -> int:
+    made = Counter(_id(call) for call in calls)
+    executed = Counter(_id(call) for call in calls if not call.refused)
+    return sum(
+        max(executed[operation] - 1, number - max(1, story.starts[operation]), 0)
+        for operation, number in made.items()
+    )
 
 
 def _id(call: Call) -> OperationId:

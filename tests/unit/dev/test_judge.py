@@ -62,3 +62,11 @@ def test_a_key_that_comes_twice_makes_the_verdict_unclean() -> None:
     judge.arrive(20 * MS, tokens=1, key="a")
     assert judge.verdict().repeats == 1
     assert not judge.verdict().clean
+
+
+def test_a_key_that_comes_again_after_a_refusal_is_no_repeat() -> None:
+    judge = Judge(LIMITS)
+    assert judge.arrive(0, tokens=101, key="a") == ("tokens",)
+    judge.leave()
+    assert judge.arrive(20 * MS, tokens=1, key="a") == ()
+    assert judge.verdict().repeats == 0

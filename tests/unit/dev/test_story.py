@@ -13,7 +13,7 @@ from evenhand.dev.summary import Call, summarize, used
 from schemas import events as e
 
 LIMITS = Limits(requests=10, tokens=1_000, slots=2, window_ms=1_000)
-VERDICT = {"repeats": 0, "overshoot_calls": 0, "overshoot_tokens": 0}
+VERDICT = {"overshoot_calls": 0, "overshoot_tokens": 0}
 
 
 def _made(kind: type, tenant: str, number: int, **fields: Any) -> Any:
@@ -78,14 +78,14 @@ def test_the_summary_counts_what_the_topics_and_the_provider_say() -> None:
     summary = summarize(
         _story(),
         submissions=4,
-        verdict=VERDICT | {"repeats": 1},
+        verdict=VERDICT,
         calls=[],
         limits=LIMITS,
         fifo_waits_ms={"a": [5, 5], "b": [7]},
         audit=[],
     )
     assert (summary.admitted, summary.settled, summary.expired) == (4, 3, 1)
-    assert (summary.lost, summary.doubled) == (0, 1)
+    assert (summary.lost, summary.doubled) == (0, 0)
     assert summary.first_grant_after_kill_ms == 1_000
     assert summary.backlogged_ms == 1_800
     a, b = summary.tenants["a"], summary.tenants["b"]
@@ -106,6 +106,38 @@ def test_a_call_without_an_accepted_start_is_a_finding() -> None:
     )
     assert len(summary.audit) == 2
     assert "without an accepted start" in summary.audit[1]
+
+
+@pytest.mark.parametrize(
+    ("starts", "refused", "doubled"),
+    [
+        (2, (True, False), 0),  # refused, and tried again by rule
+        (2, (False, False), 1),
+        (1, (True, False), 1),  # tried again by nobody's leave
+        (1, (True, True), 1),
+        (3, (True, True, False), 0),
+        (3, (False, True, False), 1),
+    ],
+)
+def test_a_call_is_doubled_if_it_was_executed_twice_or_has_no_start_of_its_own(
+    starts: int, refused: tuple[bool, ...], doubled: int
+) -> None:
+    story = Story({"a": 1})
+    story.fold([_at(1_000, *[_made(e.StartAccepted, "a", 1)] * starts)])
+    calls = [
+        Call(arrived_ns=at, operation="01" * 16, tokens=1, service_ms=1, refused=one)
+        for at, one in enumerate(refused)
+    ]
+    summary = summarize(
+        story,
+        submissions=1,
+        verdict=VERDICT,
+        calls=calls,
+        limits=LIMITS,
+        fifo_waits_ms={},
+        audit=[],
+    )
+    assert summary.doubled == doubled
 
 
 def test_what_was_used_is_the_provider_s_windows_laid_over_the_backlogged_time() -> None:
