@@ -99,7 +99,9 @@ def test_f12_a_step_of_time_refills_nothing_and_no_refill_goes_below_zero_or_abo
     scene.cell.now_ms += 3_600_000
     scene.cell.take_over(step_ms=3_600_000)
     before = len(scene.grants)
-    scene.at(3_600.6, *[scene.job(f"late {n}") for n in range(200)])
+    events = scene.at(3_600.6, *[scene.job(f"late {n}") for n in range(200)])
+    (deferred,) = c.only(e.OperationDeferred, events)
+    assert deferred.not_before_ms - scene.cell.now_ms <= MINUTE_MS
     window = scene.cell.state.config.windows["domain", "d", "requests"]
     assert 55 <= len(scene.grants) - before <= 57
     assert window.free == 0

@@ -2,6 +2,7 @@
 
 import pytest
 
+from evenhand.cli.configuration import read
 from schemas import events as e
 from schemas.inputs import TenantBudget
 from streams.core.limits import WEIGHT_MAX
@@ -36,7 +37,7 @@ def test_f26_a_long_backlog_does_not_keep_a_short_one_waiting(policy):
     assert own == sorted(own, key=lambda name: int(name[1:]))
 
 
-JOBS = [("a", 200), ("b", 10), ("c", 10)]
+JOBS = [("a", 1_000), ("b", 10), ("c", 10)]
 
 
 def served(scene, seconds):
@@ -90,6 +91,26 @@ def test_f28_a_degenerate_weight_is_refused_when_it_is_configured(weight):
     scene.at(1, *[scene.job(f"{t}{n}", tenant=t) for t in "ab" for n in range(9)])
     scene.at(20)
     assert len(scene.grants) == 18
+
+
+@pytest.mark.parametrize("weight", ["0.5", '"2"', "true", "1e9", "nan"])
+def test_f28_a_weight_that_is_no_whole_number_is_refused_before_it_is_sent(weight, tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(f"[tenants.a]\nweight = {weight}\n")
+    with pytest.raises(ValueError, match="weight"):
+        read(file)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_f28_one_refused_among_three_costs_the_others_nothing(policy):
+    scene = Scene(slots(1), call_s=1, policy=policy, tenants=weights(b=2, c=1))
+    (refused,) = scene.at(0, c.tenant("a", weight=0))
+    assert isinstance(refused, e.ConfigRefused)
+    for name in "abc":
+        fill(scene, name, 100)
+    order = served(scene, 40)
+    for name, due in (("a", 10), ("b", 20), ("c", 10)):
+        assert abs(order.count(name) - due) <= 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)

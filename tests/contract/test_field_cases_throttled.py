@@ -2,6 +2,7 @@
 
 import pytest
 
+from evenhand._retry_after import millis_up
 from schemas import events as e
 from tests.support import cells as s
 from tests.support import core as c
@@ -55,6 +56,21 @@ def test_f14_a_provider_is_blocked_as_long_as_it_says(hint_ms, blocked_s):
     assert [scene.names[one.operation] for _, one in scene.grants] == ["first", "first"]
     row = scene.cell.state.operation(grant.operation)
     assert (row.more.tries, row.epoch) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("said_s", "blocked_s"), [(45.837906927, 45.838), (26.660853464, 26.661), (0.373801628, 0.374)]
+)
+def test_f16_a_wait_with_parts_of_a_millisecond_is_never_cut_short(said_s, blocked_s):
+    """The worker finds the figure in the provider's answer; here it is kept."""
+    scene = Scene(slots(1), call_s=LONG)
+    scene.at(0, scene.job("first"), scene.job("second"))
+    events = scene.at(1, throttled(scene.grants[0][1], millis_up(said_s)))
+    assert until_s(events) == 1 + blocked_s
+    scene.at(1 + blocked_s - 0.001)
+    assert len(scene.grants) == 1
+    scene.at(1 + blocked_s)
+    assert len(scene.grants) == 2
 
 
 def test_f17_an_empty_account_blocks_until_an_operator_acts_and_nothing_is_tried_again():
