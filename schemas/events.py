@@ -694,7 +694,7 @@ class OperationDeferred(Word):
     not_before_ms: Millis | None = None
     """earliest instant at which it can fit; null means unknown"""
     held_by: str = 'budget'
-    """what is in the way: budget; reserve, of bulk that would not leave it free; saver, whose cost must stay free; or far, of a head that would save for too long"""
+    """what is in the way: budget; pace, where there is room; reserve, of bulk that would not leave it free; saver, whose cost must stay free; or far, of a head that would save for too long"""
 
 
 class OperationExpired(Word):

@@ -24,7 +24,7 @@ from .outcomes import Binds, Fits, Paced
 from .queues import Waiting
 from .state import State
 
-BUDGET, RESERVE, SAVER = "budget", "reserve", "saver"
+BUDGET, PACE, RESERVE, SAVER = "budget", "pace", "reserve", "saver"
 """What can be in the way of a head."""
 
 
@@ -93,9 +93,11 @@ def _in_turn(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Ev
                 leaving = _must_leave(state, domain, counter, head)
                 if leaving is not None:
                     return [leaving]
-                if isinstance(fit, Binds):
+                if isinstance(fit, Paced):
+                    by = PACE
+                else:
                     passed.add(counter, head, cost)
-                by = BUDGET if keep is None else _held_by(state, domain, order, lane, candidate)
+                    by = BUDGET if keep is None else _held_by(state, domain, order, lane, candidate)
                 held.setdefault(by, Held(counter, head, fit, by))
                 first = lane.name == BULK and order[0] is lane  # a large one of it leaves nothing
                 if _exhausted(domain, now_ms, None if first else keep):
@@ -195,7 +197,7 @@ def _deferrals(state: State, domain: Domain, held: Iterable[Held]) -> Sequence[E
 
 def _deferral(state: State, domain: Domain, held: Held) -> OperationDeferred:
     earliest = None
-    if held.by == BUDGET:
+    if held.by in (BUDGET, PACE):
         levels = domain.levels(held.counter.tenant)
         earliest = earliest_ms(levels, cost_of(held.head), now_ms=state.window_now_ms)
     return OperationDeferred(
