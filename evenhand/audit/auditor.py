@@ -22,6 +22,7 @@ from .budgets import Budgets
 from .chain import Chain
 from .config import Config
 from .cursor import Cursor
+from .deferrals import Deferrals
 from .findings import Findings
 from .folds import Folds
 from .grants import Grants
@@ -102,6 +103,7 @@ class _Auditor:
             order.handlers(),
             lanes.handlers(),
             saving.handlers(),
+            Deferrals(cursor, config, book, saving).handlers(),
             places.handlers(),
             starts.handlers(),
             self._standing.handlers(),

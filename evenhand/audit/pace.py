@@ -47,6 +47,11 @@ class Pace:
         return max(0, self._backlog_ns - (now_ms - self._at_ms) * NANOS)
 
 
+def is_paced(dimension: DimensionConfig) -> bool:
+    """Whether it has a pace."""
+    return _burst_ms(dimension) is not None
+
+
 def _burst_ms(dimension: DimensionConfig) -> int | None:
     """The burst in hundredths of a millisecond; None where there is no pace."""
     percent, window_ms = dimension.pace_percent, dimension.window_ms

@@ -53,9 +53,14 @@ class Saving:
         """What to call after an event was folded: who waits no longer saves no longer."""
         return dict.fromkeys(ABOUT_ONE, self._follow)
 
+    def saver(self, domain: DomainId) -> OperationId | None:
+        """Who saves in the domain."""
+        return self._savers.get(domain)
+
     def kept(self, event: e.GrantIssued, level: str, dimension: DimensionConfig) -> int:
         """What the grant must leave free of a dimension for the saver."""
-        saver = self._book.operations.get(self._savers.get(event.domain, OperationId(b"")))
+        saving = self.saver(event.domain)
+        saver = None if saving is None else self._book.operations.get(saving)
         operation = self._book.operations.get(event.operation)
         if saver is None or operation is None or saver is operation:
             return 0
