@@ -24,6 +24,7 @@ from .inputs import (
     TopicIdentity,
 )
 from .units import (
+    Micros,
     Millis,
     Nanos,
     Requests,
@@ -359,6 +360,8 @@ class GrantIssued(Word):
     """true if bulk took of its reserve, which it may while it is owed its floor"""
     skipped: OperationId | None = None
     """the head whose turn came first, and which did not fit"""
+    money_micros: Micros = Micros(0)
+    """reserved money, at the prices of this version of the domain's configuration"""
 
 
 class GrantRevoked(Word):

@@ -14,6 +14,7 @@ from .ids import (
     UserId,
 )
 from .units import (
+    Micros,
     Millis,
     Tokens,
 )
@@ -28,7 +29,7 @@ class DimensionConfig(Word):
     name: DimensionName
     """unique within its level of its domain, for example tokens-6s"""
     unit: str
-    """requests, tokens, slots or runs"""
+    """requests, tokens, input_tokens, output_tokens, money (millionths of the currency of the domain's prices), slots or runs"""
     kind: str
     """sliding, fixed, bucket or concurrency"""
     limit: int
@@ -122,6 +123,19 @@ class CellConfig(Word):
     """how long a lease in pool self lasts without renewal"""
 
 
+class Prices(Word):
+    """What the provider asks for a call, in millionths of its currency."""
+
+    currency: str
+    """ISO 4217 code, for example EUR"""
+    input_micros: Micros = Micros(0)
+    """for a million input tokens"""
+    output_micros: Micros = Micros(0)
+    """for a million output tokens"""
+    call_micros: Micros = Micros(0)
+    """for each call"""
+
+
 class DomainConfig(Word):
     """A budget domain: what its provider allows and how tenants take turns."""
 
@@ -173,6 +187,8 @@ class DomainConfig(Word):
     """or so long after the first time"""
     saving_max_ms: Millis = Millis(120000)
     """none saves if its earliest fit is further than this"""
+    prices: Prices | None = None
+    """what a call costs in money, for limits of unit money"""
 
 
 class LeaseName(Word):

@@ -8,5 +8,7 @@ Nanos = NewType("Nanos", int)
 Requests = NewType("Requests", int)
 Tokens = NewType("Tokens", int)
 Slots = NewType("Slots", int)
+Micros = NewType("Micros", int)
+"""Millionths of a unit of currency."""
 
 NANOS_PER_MILLI = 1_000_000

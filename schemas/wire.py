@@ -105,6 +105,7 @@ from .inputs import (
     OperationSubmitted,
     OutcomeEvidence,
     PoolConfig,
+    Prices,
     ReconcileRequested,
     ResultReported,
     RetryRequested,
@@ -386,6 +387,7 @@ def write_DomainConfig(word, head=b""):
         LONG[word.skips_max],
         LONG[word.age_max_ms],
         LONG[word.saving_max_ms],
+        NULL if word.prices is None else PRESENT + write_Prices(word.prices),
     ))
 
 
@@ -533,7 +535,15 @@ def read_DomainConfig(data, at):
         at += 1
     else:
         saving_max_ms, at = read_long(data, at)
-    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max, interactive_weight, decision_weight, bulk_weight, bulk_reserve_percent, skips_max, age_max_ms, saving_max_ms), at
+    branch = data[at]
+    at += 1
+    if branch == 2:
+        prices, at = read_Prices(data, at)
+    elif branch == 0:
+        prices = None
+    else:
+        raise Malformed("Expected a branch of a union")
+    return DomainConfig(dimensions, policy, waiting_count_max, waiting_bytes_max, claim_by_ms, send_within_ms, transit_ms, hold_initial_ms, report_send, attempts_max, retry_backoff_ms, retry_percent, retry_burst, throttles_max, cooldown_ms, unknown_hold_ms, call_ms_max, interactive_weight, decision_weight, bulk_weight, bulk_reserve_percent, skips_max, age_max_ms, saving_max_ms, prices), at
 
 
 def write_LeaseName(word, head=b""):
@@ -603,6 +613,46 @@ def read_PoolConfig(data, at):
         raise Malformed("Expected a branch of a union")
     standing, at = read_boolean(data, at)
     return PoolConfig(members_max, places_max, domains, lease_ms, unclaimed_max, standing), at
+
+
+def write_Prices(word, head=b""):
+    return b"".join((
+        head,
+        STRING[word.currency],
+        LONG[word.input_micros],
+        LONG[word.output_micros],
+        LONG[word.call_micros],
+    ))
+
+
+def read_Prices(data, at):
+    size = data[at]
+    if size & 0x81:
+        size, at = read_size(data, at)
+    else:
+        size >>= 1
+        at += 1
+    currency = data[at:at + size].decode()
+    at += size
+    input_micros = data[at]
+    if input_micros < 0x80:
+        input_micros = (input_micros >> 1) ^ -(input_micros & 1)
+        at += 1
+    else:
+        input_micros, at = read_long(data, at)
+    output_micros = data[at]
+    if output_micros < 0x80:
+        output_micros = (output_micros >> 1) ^ -(output_micros & 1)
+        at += 1
+    else:
+        output_micros, at = read_long(data, at)
+    call_micros = data[at]
+    if call_micros < 0x80:
+        call_micros = (call_micros >> 1) ^ -(call_micros & 1)
+        at += 1
+    else:
+        call_micros, at = read_long(data, at)
+    return Prices(currency, input_micros, output_micros, call_micros), at
 
 
 def write_TenantBudget(word, head=b""):
@@ -2954,6 +3004,7 @@ def write_GrantIssued(word, head=b""):
         LONG[word.lane_lift],
         BOOLEAN[word.by_floor],
         NULL if word.skipped is None else PRESENT + fixed(word.skipped, 16),
+        LONG[word.money_micros],
     ))
 
 
@@ -3270,7 +3321,13 @@ def read_GrantIssued(data, at):
         skipped = None
     else:
         raise Malformed("Expected a branch of a union")
-    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms, lane_key, lane_weight, lane_lift, by_floor, skipped), at
+    money_micros = data[at]
+    if money_micros < 0x80:
+        money_micros = (money_micros >> 1) ^ -(money_micros & 1)
+        at += 1
+    else:
+        money_micros, at = read_long(data, at)
+    return GrantIssued(tenant, operation, incarnation, attempt, epoch, member, member_epoch, claim_by_ms, user, pool, domain, lane, effect, payload_bytes, prompt_tokens, output_tokens_max, deadline_ms, send_within_ms, report_send, requests, tokens, slots, cost_ns, weight, lift, config_version, authority_epoch, tier, connection, payload_ref, runtime_ms, turns_max, tools, parent, checkpoint, checkpoint_ref, started_ms, lane_key, lane_weight, lane_lift, by_floor, skipped, money_micros), at
 
 
 def write_GrantRevoked(word, head=b""):

@@ -24,7 +24,7 @@ from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from . import shape, waiting
-from .budgets import cost_ns, cost_of, earliest_ms, never_fits
+from .budgets import cost_ns, earliest_ms, never_fits
 from .limits import HINT_QUEUES_MAX
 from .operations import Extra, OperationRow
 from .outcomes import Refusal
@@ -73,7 +73,7 @@ def _repeat(operation: OperationId, asked: OperationSubmitted, known: OperationR
 
 def _fit(state: State, asked: OperationSubmitted) -> Refusal | None:
     windows = state.config.domains[asked.domain].levels(asked.tenant)
-    never = never_fits(windows, shape.cost(asked))
+    never = never_fits(windows, shape.cost(state, asked))
     if never is None:
         return None
     return Refusal(
@@ -139,7 +139,7 @@ def _room_ms(state: State, asked: OperationSubmitted, code: Code) -> Millis | No
         return None
     head = min(queue.head() for queue in islice(counter.queues.values(), HINT_QUEUES_MAX))
     levels = domain.levels(counter.tenant)
-    fits_ms = earliest_ms(levels, cost_of(head), now_ms=state.window_now_ms)
+    fits_ms = earliest_ms(levels, domain.cost_of(head), now_ms=state.window_now_ms)
     if not fits_ms:  # it fits by now, so that a place is what it waits for; or no exit helps
         return None
     return Millis(fits_ms + state.cell.stepped_ms)
@@ -240,7 +240,7 @@ def admitted(state: State, event: OperationAdmitted) -> None:
     domain = state.config.domains[event.domain]
     lane = state.lane(event.domain, event.lane)
     hold_ms = lane.counter(event.tenant).row.hold_ms or domain.config.hold_initial_ms
-    cost = cost_ns(domain.dimensions(), cost_of(row), hold_ms=hold_ms)
+    cost = cost_ns(domain.dimensions(), domain.cost_of(row), hold_ms=hold_ms)
     lane.admitted(cost)
     if cost > domain.row.cost_max_ns:
         domain.row.cost_max_ns = cost

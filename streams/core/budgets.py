@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from schemas.inputs import DimensionConfig
-from schemas.units import NANOS_PER_MILLI, Millis, Nanos, Requests, Slots, Tokens
+from schemas.inputs import DimensionConfig, Prices
+from schemas.units import NANOS_PER_MILLI, Micros, Millis, Nanos, Requests, Slots, Tokens
 
 from .exits import exit_ms
 from .limits import COST_NS_MAX
 from .operations import Charge
 from .outcomes import Binds, Fits, NeverFits, Paced
+from .prices import money_of
 from .windows import Window
 
 
@@ -18,8 +19,12 @@ class Cost(NamedTuple):
 
     requests: Requests
     tokens: Tokens
+    """Input and output."""
     slots: Slots
     runs: int = 0
+    input_tokens: Tokens = Tokens(0)
+    output_tokens: Tokens = Tokens(0)
+    money: Micros = Micros(0)
 
     def amount(self, dimension: DimensionConfig) -> int:
         """The part that counts in this dimension."""
@@ -35,22 +40,22 @@ class Reserving(Protocol):
     """What is known of an operation wherever its cost is asked for."""
 
     @property
-    def tokens(self) -> Tokens:
-        """Prompt and output ceiling."""
+    def prompt_tokens(self) -> Tokens:
+        """The estimate of its input."""
+
+    @property
+    def output_tokens_max(self) -> Tokens:
+        """The ceiling of its output."""
 
     @property
     def is_run(self) -> bool:
         """Whether it is a tool loop."""
 
 
-def cost_of(one: Reserving) -> Cost:
-    """What an operation takes while it runs."""
-    return RUN_COST if one.is_run else call_cost(one.tokens)
-
-
-def call_cost(tokens: Tokens) -> Cost:
-    """One request, one slot, and the tokens: estimated prompt plus this call's output ceiling."""
-    return Cost(Requests(1), tokens, Slots(1))
+def call_cost(prompt: Tokens, output: Tokens, prices: Prices | None) -> Cost:
+    """One request, one slot, the estimated prompt, this call's output ceiling, and their price."""
+    tokens, money = Tokens(prompt + output), money_of(prices, prompt, output)
+    return Cost(Requests(1), tokens, Slots(1), 0, prompt, output, money)
 
 
 def never_fits(windows: Iterable[Window], cost: Cost) -> NeverFits | None:

@@ -15,7 +15,7 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import lanes, saving, waiting
-from .budgets import check, cost_of, earliest_ms, never_fits
+from .budgets import check, earliest_ms, never_fits
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane, Policy
@@ -59,7 +59,7 @@ def _first_in_line(state: State, domain: Domain, order: Sequence[Lane]) -> Seque
         head, _, counter = candidate
         if head.deadline_ms <= state.now_ms:
             return [_expired(state, counter, head, "deadline")]
-        windows, cost = domain.levels(counter.tenant), cost_of(head)
+        windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
         lane = domain.lanes[skipped.lane]
         keep = lanes.to_keep(domain, order, lane, windows, cost)
         fit = check(windows, cost, now_ms=state.window_now_ms, keep=keep)
@@ -84,7 +84,7 @@ def _in_turn(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Ev
                 head, _, counter = candidate
                 if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                     return [_expired(state, counter, head, "deadline")]
-                windows, cost = domain.levels(counter.tenant), cost_of(head)
+                windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
                 keep = saving.to_keep(domain, order, lane, counter, head)
                 fit = check(windows, cost, now_ms=now_ms, keep=keep)
                 if isinstance(fit, Fits):
@@ -110,7 +110,7 @@ def _held_by(
 ) -> str:
     """What is in the way of a head that must leave something free."""
     head, _, counter = candidate
-    windows, cost, now_ms = domain.levels(counter.tenant), cost_of(head), state.window_now_ms
+    windows, cost, now_ms = domain.levels(counter.tenant), domain.cost_of(head), state.window_now_ms
     if isinstance(check(windows, cost, now_ms=now_ms), Binds):
         return BUDGET
     reserve = lanes.to_keep(domain, order, lane, windows, cost)
@@ -158,7 +158,7 @@ def _must_leave(
 ) -> OperationParked | OperationExpired | None:
     """A head that no time helps: configuration made it unfit, or it can only fit too late."""
     windows = domain.levels(counter.tenant)
-    cost = cost_of(head)
+    cost = domain.cost_of(head)
     never = never_fits(windows, cost)
     if never is not None:
         return OperationParked(
@@ -199,7 +199,8 @@ def _deferral(state: State, domain: Domain, held: Held) -> OperationDeferred:
     earliest = None
     if held.by in (BUDGET, PACE):
         levels = domain.levels(held.counter.tenant)
-        earliest = earliest_ms(levels, cost_of(held.head), now_ms=state.window_now_ms)
+        cost = domain.cost_of(held.head)
+        earliest = earliest_ms(levels, cost, now_ms=state.window_now_ms)
     return OperationDeferred(
         tenant=held.counter.tenant,
         operation=held.head.operation,

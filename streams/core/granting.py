@@ -9,7 +9,7 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import lanes, saving, standing, waiting
-from .budgets import Cost, check, cost_ns, cost_of, hold
+from .budgets import Cost, check, cost_ns, hold
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane
@@ -39,8 +39,7 @@ def grant(
     head, member, counter = candidate
     row = state.operation(head.operation)
     assert row is not None
-    config = domain.config
-    cost = cost_of(head)
+    config, cost = domain.config, domain.cost_of(head)
     hold_ms = counter.row.hold_ms or config.hold_initial_ms
     more = row.more
     return GrantIssued(
@@ -86,6 +85,7 @@ def grant(
         checkpoint_ref=more.checkpoint_ref,
         skipped=skipped,
         started_ms=standing.started_ms(state, row, member),
+        money_micros=cost.money,
     )
 
 
@@ -137,7 +137,8 @@ def granted(state: State, event: GrantIssued) -> None:
         granted_ms=state.now_ms,
         claim_by_ms=event.claim_by_ms,
         requests=event.requests,
-        tokens=event.tokens,
+        prompt_tokens=event.prompt_tokens,
+        output_tokens_max=event.output_tokens_max,
         slots=event.slots,
         cost_ns=event.cost_ns,
         weight=event.weight,
@@ -146,7 +147,8 @@ def granted(state: State, event: GrantIssued) -> None:
         lane_lift=event.lane_lift,
         config_version=event.config_version,
         send_within_ms=event.send_within_ms,
-        charges=hold(windows, cost_of(row), now_ms=state.window_now_ms),
+        charges=hold(windows, domain.cost_of(row), now_ms=state.window_now_ms),
+        prices=domain.config.prices,
     )
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
@@ -158,4 +160,6 @@ def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:
     own = domain.tenant_windows.get(counter.tenant, [])
     now_ms = state.window_now_ms
     heads = (head for head, _, _ in waiting.candidates(state, domain, counter))
-    return not any(isinstance(check(own, cost_of(head), now_ms=now_ms), Fits) for head in heads)
+    return not any(
+        isinstance(check(own, domain.cost_of(head), now_ms=now_ms), Fits) for head in heads
+    )

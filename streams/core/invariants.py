@@ -7,7 +7,7 @@ from schemas.ids import OperationId, TenantId
 from schemas.phase import Phase
 
 from . import lanes, saving
-from .budgets import check, cost_of
+from .budgets import check
 from .holds import hold_key, key_of
 from .operations import ATTEMPTED, TERMINAL, AttemptRow, OperationRow
 from .outcomes import Fits
@@ -146,7 +146,10 @@ def _work_conserving(state: State) -> Iterator[str]:
         for lane in order:
             for counter in lane.counters.values():
                 for head, _, _ in candidates(state, domain, counter):
-                    windows, cost = domain.levels(counter.tenant), cost_of(head)
+                    windows, cost = (
+                        domain.levels(counter.tenant),
+                        domain.cost_of(head),
+                    )
                     keep = saving.to_keep(domain, order, lane, counter, head)
                     fit = check(windows, cost, now_ms=state.window_now_ms, keep=keep)
                     if isinstance(fit, Fits):

@@ -15,6 +15,7 @@ from schemas.ids import (
     TenantId,
     UserId,
 )
+from schemas.inputs import Prices
 from schemas.phase import Phase
 from schemas.units import Millis, Nanos, Requests, Slots, Tokens
 
@@ -187,7 +188,8 @@ class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     granted_ms: Millis
     claim_by_ms: Millis
     requests: Requests
-    tokens: Tokens
+    prompt_tokens: Tokens
+    output_tokens_max: Tokens
     slots: Slots
     cost_ns: Nanos
     weight: int
@@ -211,6 +213,13 @@ class AttemptRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Set once its outcome is unknown: it then has no place and no lease."""
     lane_weight: int = 1
     lane_lift: int = 0
+    prices: Prices | None = None
+    """Those in force at the grant: what it used is paid at them."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """What it reserved, input and output."""
+        return Tokens(self.prompt_tokens + self.output_tokens_max)
 
     @property
     def is_open(self) -> bool:

@@ -7,7 +7,7 @@ from schemas.events import Event, OperationParked, OperationUnparked
 from schemas.phase import Phase
 
 from . import waiting
-from .budgets import cost_of, never_fits
+from .budgets import never_fits
 from .configured import Domain
 from .limits import PARKED_PER_ENTRY_MAX
 from .state import State
@@ -28,7 +28,7 @@ def review(state: State, domain: Domain) -> Sequence[Event]:
     for _, operation in found:
         row = state.operation(operation)
         assert row is not None
-        never = never_fits(domain.levels(row.tenant), cost_of(row))
+        never = never_fits(domain.levels(row.tenant), domain.cost_of(row))
         if never is None:
             events.append(OperationUnparked(tenant=row.tenant, operation=operation))
         else:

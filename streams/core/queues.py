@@ -23,7 +23,8 @@ class Waiting(msgspec.Struct, array_like=True, gc=False, frozen=True, order=True
 
     sequence: int
     operation: OperationId
-    tokens: Tokens
+    prompt_tokens: Tokens
+    output_tokens_max: Tokens
     deadline_ms: Millis
     is_run: bool = False
 

@@ -15,7 +15,7 @@ from schemas.lanes import BULK, LANES
 from schemas.units import Millis
 
 from . import lanes
-from .budgets import Cost, check, cost_of, earliest_ms
+from .budgets import Cost, check, earliest_ms
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane
@@ -58,7 +58,7 @@ def begin(
     state: State, domain: Domain, skipped: SkippedRow, fit: Binds | Paced
 ) -> SavingStarted | OperationDeferred:
     """It saves, unless even its earliest fit is too far: then it is first in line at that time."""
-    now_ms, cost = state.window_now_ms, cost_of(skipped.head)
+    now_ms, cost = state.window_now_ms, domain.cost_of(skipped.head)
     each = [
         earliest_ms([window], cost, now_ms=now_ms) or Millis(0)
         for window in domain.levels(skipped.tenant)
@@ -93,12 +93,12 @@ def to_keep(
     """
     if lane.name != BULK and not domain.row.saver:
         return None
-    windows, cost = domain.levels(counter.tenant), cost_of(head)
+    windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
     reserve = lanes.to_keep(domain, order, lane, windows, cost)
     saver = domain.row.saving
     if saver is None or saver.head.sequence == head.sequence or not _holds_back(order, saver, lane):
         return reserve
-    vector, own = cost_of(saver.head), counter.tenant == saver.tenant
+    vector, own = domain.cost_of(saver.head), counter.tenant == saver.tenant
     both = saver.lane == BULK
 
     def keep(window: Window) -> int:

@@ -157,11 +157,12 @@ def _turn(state: State, asked: OperationSubmitted) -> Refusal | None:
     return None
 
 
-def cost(asked: OperationSubmitted) -> Cost:
+def cost(state: State, asked: OperationSubmitted) -> Cost:
     """What it would take while it runs."""
     if asked.turns_max is not None:
         return RUN_COST
-    return call_cost(Tokens(asked.prompt_tokens + (asked.output_tokens_max or 0)))
+    prices = state.config.domains[asked.domain].config.prices
+    return call_cost(asked.prompt_tokens, asked.output_tokens_max or Tokens(0), prices)
 
 
 def reference(bounds: CellConfig, text: str | None) -> str | None:

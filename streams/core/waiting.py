@@ -46,7 +46,8 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
         Waiting(
             row.sequence,
             operation,
-            row.tokens,
+            row.prompt_tokens,
+            row.output_tokens_max,
             row.deadline_ms,
             row.is_run,
         )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from schemas import events as e
 from schemas.ids import OperationId
-from schemas.units import NANOS_PER_MILLI
+from schemas.units import NANOS_PER_MILLI, Tokens
 from streams.core.budgets import call_cost
 from tests.benchmarks.play import Play
 
@@ -38,7 +38,9 @@ class Watch:
 
     def __init__(self, play: Play, tenants: Iterable[str]) -> None:
         self._play, self._tenants = play, tuple(tenants)
-        self._waiting: dict[str, deque[tuple[OperationId, int]]] = {n: deque() for n in tenants}
+        self._waiting: dict[str, deque[tuple[OperationId, tuple[Tokens, Tokens]]]] = {
+            n: deque() for n in tenants
+        }
         self._in_flight: dict[str, frozenset[OperationId]] = dict.fromkeys(tenants, frozenset())
         self.picks: list[Pick] = []
         self.estimated: dict[OperationId, int] = {}
@@ -50,7 +52,7 @@ class Watch:
         for event in events:
             match event:
                 case e.OperationAdmitted():
-                    tokens = event.prompt_tokens + event.output_tokens_max
+                    tokens = event.prompt_tokens, event.output_tokens_max
                     self._waiting[event.tenant].append((event.operation, tokens))
                 case e.GrantIssued():
                     self._picked(event)
@@ -75,8 +77,8 @@ class Watch:
 
     def _fits(self, tenant: str, grant: e.GrantIssued, *, own: bool) -> bool:
         """Whether the tenant's head had room before the grant; `own`: below its own caps."""
-        cost = call_cost(self._waiting[tenant][0][1])
-        taken = call_cost(grant.tokens)
+        cost = call_cost(*self._waiting[tenant][0][1], prices=None)
+        taken = call_cost(grant.prompt_tokens, grant.output_tokens_max, prices=None)
         domain = self._play.core.state.config.domains[grant.domain]
         for window in domain.levels(tenant):
             if own is (window.level == "domain"):

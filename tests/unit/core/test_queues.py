@@ -21,7 +21,7 @@ class Line:
         self.model: list[int] = []
 
     def add(self, sequence: int) -> None:
-        self.queue.add(Waiting(sequence, bytes([sequence % 251]) * 16, 100, 10**6))
+        self.queue.add(Waiting(sequence, bytes([sequence % 251]) * 16, 10, 90, 10**6))
         self.model = sorted([*self.model, sequence])
 
     def remove(self, sequence: int) -> None:
@@ -100,7 +100,7 @@ def test_queues_with_names_that_begin_alike_are_kept_apart():
     overlay = Overlay(rows, KINDS)
     names = [("a", "p"), ("ab", "p"), ("a", "pp"), ("ü", "p")]
     for n, (tenant, pool) in enumerate(names):
-        Queue(overlay, "d", "interactive", pool, tenant).add(Waiting(n, bytes(16), 1, 1))
+        Queue(overlay, "d", "interactive", pool, tenant).add(Waiting(n, bytes(16), 1, 1, 1))
     rows.write(overlay.drain())
     for n, (tenant, pool) in enumerate(names):
         queue = Queue(overlay, "d", "interactive", pool, tenant)
