@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from projections.capacity import LevelAnswer, QueueAnswer
+from projections.capacity import LevelAnswer, QueueAnswer, SaverAnswer
 from projections.queries import Queries, offered
 from projections.views.domain import Domain as DomainRow
 from projections.views.ledger import Ledger as LedgerRow
@@ -14,6 +14,7 @@ from schemas import capacity_bodies as c
 from schemas.inputs import TenantConfig
 from schemas.phase import Phase
 
+from .auth import Principal
 from .problems import instant
 
 
@@ -119,14 +120,15 @@ def queue(answer: QueueAnswer) -> c.Queue:
             domain=answer.domain,
             level=deferral.level,
             dimension=deferral.dimension,
+            held_by=deferral.held_by,
             not_before=_at(deferral.not_before_ms),
         ),
     )
 
 
-def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
-    """One level of a budget domain; with the outcomes of all tenants only for who sees all."""
-    fares = answer.fares
+def budget(answer: LevelAnswer, *, now_ms: int, asker: Principal) -> c.Budget:
+    """One level of a budget domain; what it tells of other tenants only for who sees all."""
+    fares, saver, outcomes = answer.fares, answer.saver, asker.sees_all
     pause = fares if fares is not None and fares.is_paused(now_ms) else None
     return c.Budget(
         domain=answer.domain,
@@ -137,6 +139,7 @@ def budget(answer: LevelAnswer, *, now_ms: int, outcomes: bool) -> c.Budget:
         paused_until=None if pause is None else _at(pause.paused_until_ms),
         outcomes=fares.outcomes if fares is not None and outcomes else None,
         bulk_reserve=_reserve(fares, answer.bulk_reserve_percent) if outcomes else None,
+        saver=_saver(saver) if saver and asker.sees(saver.operation.tenant) else None,
         dimensions=[
             c.DimensionUse(
                 dimension=use.config.name,
@@ -159,6 +162,18 @@ def _reserve(fares: DomainRow | None, percent: int | None) -> c.Reserve | None:
     if fares is None or percent is None:
         return None
     return c.Reserve(percent=percent, taken=fares.reserve_taken, held_back=fares.reserve_held)
+
+
+def _saver(answer: SaverAnswer) -> c.Saver:
+    saver, operation = answer
+    return c.Saver(
+        operation=saver.operation.hex(),
+        tenant=saver.tenant,
+        lane=saver.lane,
+        since=instant(saver.since_ms),
+        skips=saver.skips,
+        tokens=operation.prompt_tokens + operation.output_tokens_max,
+    )
 
 
 def member(name: str, row: MemberRow) -> c.Member:

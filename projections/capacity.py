@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from schemas.inputs import DimensionConfig, TenantConfig
+from schemas.phase import Phase
 
 from .keys import join, names
 from .reading import Reading
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
 from .views.config import CONFIG, Config
-from .views.domain import DOMAINS, Domain
+from .views.domain import DOMAINS, Domain, Saver
 from .views.ledger import LEDGERS, Ledger
 from .views.members import MEMBERS, Member
+from .views.operation import OPERATIONS, Operation
 from .views.queue import QUEUES, WAITING, Queue, Waiting
 from .views.repeat import REPEATS
 from .views.tenant import TENANTS, Tenant
@@ -39,6 +41,13 @@ class DimensionAnswer:
     counted: int
 
 
+class SaverAnswer(NamedTuple):
+    """Who saves, and the operation itself."""
+
+    saver: Saver
+    operation: Operation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelAnswer:
     """One level of one domain; the tenant is None at the domain's own."""
@@ -49,7 +58,8 @@ class LevelAnswer:
     version: int | None
     bulk_reserve_percent: int | None
     fares: Domain | None
-    """How its provider fares; at the domain's own level."""
+    """How its provider fares; at the domain's own level, as the saver."""
+    saver: SaverAnswer | None
     dimensions: list[DimensionAnswer]
 
 
@@ -141,18 +151,32 @@ class CapacityQueries(Reading):
         if tenant is None:
             dimensions = piece.domain.dimensions
             row = self.row(DOMAIN_BUDGETS, join(domain))
+            fares = self.row(DOMAINS, join(domain))
         else:
             dimensions = config.tenant_level(tenant, domain).dimensions
             row = self.row(TENANT_BUDGETS, join(domain, tenant))
+            fares = None
         return LevelAnswer(
             domain=domain,
             tenant=tenant,
             policy=piece.domain.policy if tenant is None else None,
             version=piece.version if tenant is None else None,
             bulk_reserve_percent=piece.domain.bulk_reserve_percent if tenant is None else None,
-            fares=self.row(DOMAINS, join(domain)) if tenant is None else None,
+            fares=fares,
+            saver=None if fares is None else self._saver(fares, config),
             dimensions=[self._use(dimension, row or Use()) for dimension in dimensions],
         )
+
+    def _saver(self, fares: Domain, config: Config) -> SaverAnswer | None:
+        """Who still saves: it waits as it did when it began, under the same configuration."""
+        saver = fares.saver
+        if saver is None or saver.tenant_version != config.tenant_version(saver.tenant):
+            return None
+        row: Operation | None = self.row(OPERATIONS, saver.operation)
+        if row is None or row.phase is not Phase.WAITING:
+            return None
+        same = (row.incarnation, row.epoch) == (saver.incarnation, saver.epoch)
+        return SaverAnswer(saver, row) if same else None
 
     def _use(self, dimension: DimensionConfig, use: Use) -> DimensionAnswer:
         unit = UNITS.index(dimension.unit)

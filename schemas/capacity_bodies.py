@@ -89,6 +89,10 @@ class Binding(Reply):
     domain: str
     level: str
     dimension: str
+    held_by: str | None = None
+    """budget: no room. pace: room, but too fast. reserve: of bulk, which must leave it free. saver:
+    another head, whose cost must stay free. far: it would save for too long, so that it comes first
+    at `not_before`."""
     not_before: Instant | None = None
 
 
@@ -122,6 +126,19 @@ class Reserve(Reply):
     """How often it was recorded that nothing else held bulk back, by dimension; sampled."""
 
 
+class Saver(Reply):
+    """A large head for whose whole cost the others of its lane and below leave room."""
+
+    operation: str
+    tenant: str
+    lane: str
+    since: Instant
+    skips: int
+    """How often others had been granted before it by then."""
+    tokens: int
+    """That are kept free for it, beside one request and one slot."""
+
+
 class Budget(Reply):
     """One level of one budget domain; the tenant is null at the domain's own level."""
 
@@ -137,6 +154,8 @@ class Budget(Reply):
     """Results by class, `unknown` among them; of a domain, for operators and auditors."""
     bulk_reserve: Reserve | None = None
     """Of a domain, for operators and auditors."""
+    saver: Saver | None = None
+    """Of a domain, for operators and auditors, and for the saver's own tenant."""
     dimensions: list[DimensionUse]
 
 

@@ -17,9 +17,7 @@ def _visible(asker: Principal, asked: Queries, levels: list[LevelAnswer]) -> c.B
     """The domains' own levels are everybody's; a tenant's level is its own."""
     seen = [level for level in levels if level.tenant is None or asker.sees(level.tenant)]
     return c.Budgets(
-        items=[
-            replies.budget(level, now_ms=asked.time_ms, outcomes=asker.sees_all) for level in seen
-        ]
+        items=[replies.budget(level, now_ms=asked.time_ms, asker=asker) for level in seen]
     )
 
 

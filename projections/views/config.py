@@ -46,12 +46,15 @@ class Config:
         self.defaults = TenantConfig()
         self.domains: dict[str, Piece] = {}
         self.tenants: dict[str, TenantConfig] = {}
+        self.versions: dict[tuple[str, str], int] = {}
+        """By scope and name."""
         self._domain_levels: dict[str, Level] = {}
         self._tenant_levels: dict[str, dict[str, Level]] = {}
         self._default_levels: dict[str, Level] = {}
 
     def put(self, piece: Piece) -> None:
         """A piece holds from here on."""
+        self.versions[piece.scope, piece.name] = piece.version
         if piece.cell is not None:
             self.defaults = piece.cell.tenant_defaults
             self._default_levels = _by_domain(self.defaults)
@@ -65,6 +68,10 @@ class Config:
     def tenant(self, name: str) -> TenantConfig:
         """What holds for a tenant: its own piece, or the cell's defaults."""
         return self.tenants.get(name, self.defaults)
+
+    def tenant_version(self, name: str) -> int:
+        """Version of a tenant's own piece; 0 if the cell's defaults hold for it."""
+        return self.versions.get(("tenant", name), 0)
 
     def domain_level(self, domain: str) -> Level:
         """A domain's own level; without dimensions if the domain is not configured."""

@@ -1,12 +1,26 @@
 """How each provider fares: outcomes by class, what followed from them, and its pauses."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from projections.keys import join
 from projections.projection import Projection, Seen
 from schemas import events as e
+
+
+class Saver(NamedTuple):
+    """The head whose whole cost is kept free, while it is as it was when it began to save."""
+
+    operation: bytes
+    tenant: str
+    lane: str
+    skips: int
+    since_ms: int
+    incarnation: int
+    epoch: int
+    tenant_version: int
+    """Of the tenant's configuration: another one ends saving."""
 
 
 class Domain(msgspec.Struct, array_like=True):
@@ -27,6 +41,8 @@ class Domain(msgspec.Struct, array_like=True):
     pause_cause: str | None = None
     paused_until_ms: int | None = None
     """No grants before then; None beside a cause: until the domain is configured again."""
+    saver: Saver | None = None
+    """Who began to save last."""
 
     def is_paused(self, now_ms: int) -> bool:
         """Whether nothing is granted, because of what the provider said."""
@@ -56,12 +72,31 @@ def _bump(counts: dict[str, int], name: str) -> None:
 def _apply(row: Domain, seen: Seen) -> Domain:
     match event := seen.event:
         case e.ConfigActivated():
-            row.pause_cause = row.paused_until_ms = None
+            row.pause_cause = row.paused_until_ms = row.saver = None
         case e.CooldownSet():
             row.pause_cause, row.paused_until_ms = event.cause, event.until_ms
+        case e.SavingStarted():
+            row.saver = _saver(event, seen)
+        case e.OperationParked():
+            if row.saver is not None and row.saver.operation == event.operation:
+                row.saver = None
         case _:
             _count(row, event)
     return row
+
+
+def _saver(event: e.SavingStarted, seen: Seen) -> Saver:
+    assert seen.operation is not None, f"Expected an operation for {event}"
+    return Saver(
+        operation=event.operation,
+        tenant=event.tenant,
+        lane=event.lane,
+        skips=event.skips,
+        since_ms=seen.time_ms,
+        incarnation=seen.operation.incarnation,
+        epoch=seen.operation.epoch,
+        tenant_version=seen.config.tenant_version(event.tenant),
+    )
 
 
 def _count(row: Domain, event: Any) -> None:
@@ -89,7 +124,7 @@ def _count(row: Domain, event: Any) -> None:
 DOMAINS = Projection(
     name="domain",
     number=15,
-    version=2,
+    version=3,
     row=Domain,
     wants=(
         e.ConfigActivated,
@@ -97,6 +132,8 @@ DOMAINS = Projection(
         e.ResultRecorded,
         e.GrantIssued,
         e.OperationDeferred,
+        e.OperationParked,
+        e.SavingStarted,
         e.OutcomeMarkedUnknown,
         e.OutcomeReconciled,
         e.ReservationForfeited,

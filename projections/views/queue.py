@@ -22,10 +22,11 @@ class Waiting(NamedTuple):
 
 
 class Deferral(NamedTuple):
-    """Which limit a head did not fit under, and until when."""
+    """Which limit a head did not fit under, what holds it back there, and until when."""
 
     level: str
     dimension: str
+    held_by: str
     not_before_ms: int | None
 
 
@@ -91,7 +92,7 @@ def _by_queue(seen: Seen) -> bytes | None:
 def _count(row: Queue, seen: Seen) -> Queue | None:
     if isinstance(seen.event, e.OperationDeferred):
         event = seen.event
-        row.deferral = Deferral(event.level, event.dimension, event.not_before_ms)
+        row.deferral = Deferral(event.level, event.dimension, event.held_by, event.not_before_ms)
         return row
     if isinstance(seen.event, e.GrantIssued):
         row.deferral = None
@@ -104,7 +105,7 @@ def _count(row: Queue, seen: Seen) -> Queue | None:
 QUEUES = Projection(
     name="queue",
     number=4,
-    version=2,
+    version=3,
     row=Queue,
     wants=(*_LINED_UP, e.OperationDeferred),
     key=_by_queue,

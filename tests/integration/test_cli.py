@@ -211,6 +211,16 @@ def test_budgets_show_what_was_configured(shell: Shell) -> None:
     }
 
 
+def test_a_budget_shows_what_it_keeps_free(shell: Shell, development: Development) -> None:
+    key = {"EVENHAND_API_KEY": development.operator_key}
+    (level,) = shell.data("budgets", "show", "default")
+    assert (level["bulk_reserve"], level["saver"]) == (None, None)
+    table = shell("budgets", "show", "default", "--output", "table", **key).stdout
+    assert "bulk reserve percent" in table
+    assert "tokens" in table
+    assert shell("budgets", "show", "nowhere").returncode == 5
+
+
 def test_a_wrong_file_changes_nothing(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[domains.new]\npolicy = 'fifo'\ndimensions = []\nmisspelt = 1\n")

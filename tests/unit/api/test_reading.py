@@ -25,13 +25,14 @@ def test_a_queue_tells_its_head_and_what_it_waits_for(door: Entrance) -> None:
     told = Told("k")
     door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
     named = {"tenant": "acme", "operation": told.id, "domain": "d"}
-    door.tell(e.OperationDeferred(**named, level="domain", dimension="slots"))
+    door.tell(e.OperationDeferred(**named, level="domain", dimension="slots", held_by="pace"))
     (queue,) = door.ask("GET", "/v1/tenants/acme/queue").json()["items"]
     assert (queue["waiting"], queue["head"]) == (1, told.id.hex())
     assert queue["deferred_on"] == {
         "domain": "d",
         "level": "domain",
         "dimension": "slots",
+        "held_by": "pace",
         "not_before": None,
     }
 
@@ -59,6 +60,27 @@ def test_a_budget_tells_what_became_of_the_reserve_of_bulk(door: Entrance) -> No
     assert level["bulk_reserve"] == reserve
     (level,) = door.ask("GET", "/v1/budgets/d", key="acme").json()["items"]
     assert level["bulk_reserve"] is None
+
+
+def test_a_budget_tells_who_saves_to_who_sees_all_and_to_the_savers_tenant(door: Entrance) -> None:
+    told = Told("large")
+    door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
+    named = {"tenant": "acme", "operation": told.id, "domain": "d", "lane": "interactive"}
+    door.tell(e.SavingStarted(**named, skips=32, since_ms=START_MS))
+    savers = [
+        door.ask("GET", "/v1/budgets/d", key=key).json()["items"][0]["saver"]
+        for key in ("operator", "acme", "bolt")
+    ]
+    assert savers[0] == savers[1]
+    assert savers[0].pop("since").endswith("Z")
+    assert savers[0] == {
+        "operation": told.id.hex(),
+        "tenant": "acme",
+        "lane": "interactive",
+        "skips": 32,
+        "tokens": 300,
+    }
+    assert savers[2] is None
 
 
 def test_a_tenants_own_level_is_its_own(door: Entrance) -> None:

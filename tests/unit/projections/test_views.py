@@ -112,7 +112,7 @@ def test_a_queue_says_what_its_head_waits_for_until_something_is_granted(fold: F
     assert (queue.row.waiting, queue.row.waiting_bytes) == (2, 20)
     assert queue.head is not None
     assert queue.head.operation == first.id
-    assert queue.row.deferral == ("domain", "tokens-1s", START_MS + 9)
+    assert queue.row.deferral == ("domain", "tokens-1s", "budget", START_MS + 9)
     (queue,) = fold.tell(first.granted()).queues("acme")
     assert queue.row.deferral is None
 
