@@ -10,9 +10,9 @@ from streams.core.decider import Acted, step
 from streams.core.outcomes import Source, Taken
 from tests.benchmarks.play import FOREVER_MS
 from tests.benchmarks.result import Result
-from tests.benchmarks.rows import ManyRows
 from tests.support import cells as s
 from tests.support import core as c
+from tests.support.rows import MemoryRows
 
 TENANTS, PLACES = 8, 512
 TOGETHER = 64
@@ -42,7 +42,7 @@ class _Loop:
     """Submissions, results with the grants that they make room for, starts: an entry each."""
 
     def __init__(self) -> None:
-        self.core = c.Core(rows=ManyRows())
+        self.core = c.Core(rows=MemoryRows())
         self.spent_s: defaultdict[str, float] = defaultdict(float)
         self.decisions = 0
         self._sent = 0

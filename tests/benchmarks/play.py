@@ -15,9 +15,9 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.ids import OperationId
 from tests.benchmarks.record import MILLI, Record, Seen
-from tests.benchmarks.rows import ManyRows
 from tests.support import cells as s
 from tests.support import core as c
+from tests.support.rows import MemoryRows
 
 SEED = 7
 MILLION = 1_000_000
@@ -101,7 +101,7 @@ class Play:
         self.chance = Random(self.seed)
         self.clock = Clock()
         self.now_us = 0
-        self.core = c.Core(rows=ManyRows())
+        self.core = c.Core(rows=MemoryRows())
         self.begun_ms = self.core.now_ms
         self.record = Record()
         self.stories: dict[OperationId, Story] = {}

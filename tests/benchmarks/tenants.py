@@ -17,9 +17,9 @@ from streams.core.evolution import evolve
 from streams.core.outcomes import Source, Taken
 from tests.benchmarks.play import FOREVER_MS
 from tests.benchmarks.result import Result
-from tests.benchmarks.rows import ManyRows
 from tests.support import cells as s
 from tests.support import core as c
+from tests.support.rows import MemoryRows
 
 PLACES = 64
 AHEAD = 400
@@ -72,7 +72,7 @@ class _Cell:
     """Some tenants, and as many places as calls run."""
 
     def __init__(self, tenants: int, active: int) -> None:
-        self.core = c.Core(rows=ManyRows())
+        self.core = c.Core(rows=MemoryRows())
         self.running: list[e.GrantIssued] = []
         self.lifecycles = 0
         self._sent = 0

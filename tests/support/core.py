@@ -1,7 +1,5 @@
 """The core alone, driven entry by entry over rows in memory: given inputs, then events."""
 
-import hashlib
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,48 +13,9 @@ from streams.core.decider import Acted, Decided, genesis, step
 from streams.core.evolution import evolve
 from streams.core.opening import open_state
 from streams.core.outcomes import Source, Taken
-from streams.core.tables import TABLES, Image
+from tests.support.rows import MemoryRows
 
 TOPIC_OF = {kind: INPUT_TOPICS.index(t) for t in INPUT_TOPICS for kind in TOPICS[t].holds}
-
-
-class MemoryRows:
-    """Rows in memory; counts what is read, so that tests can assert that nothing is scanned."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[int, bytes], bytes] = {}
-        self._keys: dict[int, list[bytes]] = {table: [] for table in TABLES}
-        self.steps = 0
-
-    def get(self, table: int, key: bytes) -> bytes | None:
-        self.steps += 1
-        return self.values.get((table, key))
-
-    def scan(
-        self, table: int, first: bytes, end: bytes, limit: int
-    ) -> Sequence[tuple[bytes, bytes]]:
-        keys = self._keys[table]
-        start = bisect_left(keys, first)
-        found = [k for k in keys[start : start + limit] if k < end]
-        self.steps += len(found) + 1
-        return [(k, self.values[table, k]) for k in found]
-
-    def write(self, images: Sequence[Image]) -> None:
-        for table, key, value in images:
-            keys = self._keys[table]
-            if value is None:
-                if self.values.pop((table, key), None) is not None:
-                    del keys[bisect_left(keys, key)]
-            else:
-                if (table, key) not in self.values:
-                    insort(keys, key)
-                self.values[table, key] = value
-
-    def digest(self) -> str:
-        digest = hashlib.sha256()
-        for (table, key), value in sorted(self.values.items()):
-            digest.update(repr((int(table), key, value)).encode())
-        return digest.hexdigest()
 
 
 @dataclass

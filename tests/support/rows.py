@@ -1,5 +1,6 @@
-"""Rows in memory that stay quick at a million, so that only the core is measured."""
+"""Rows in memory, quick at a million, that count what is read."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
@@ -9,8 +10,8 @@ from sortedcontainers import SortedList
 from streams.core.tables import Image
 
 
-class ManyRows:
-    """A table is put in order when it is scanned, not when it is written."""
+class MemoryRows:
+    """Tables of the core. One is put in order when it is scanned, not when it is written."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, bytes], bytes] = {}
@@ -18,7 +19,7 @@ class ManyRows:
         self._new: dict[int, dict[bytes, None]] = defaultdict(dict)
         """Keys that no scan has seen yet."""
         self.steps = 0
-        """Rows read, so that a scan shows."""
+        """Rows read, so that a test can say that nothing is scanned."""
 
     def get(self, table: int, key: bytes) -> bytes | None:
         self.steps += 1
@@ -48,3 +49,9 @@ class ManyRows:
                     del new[key]
                 else:
                     self._ordered[table].remove(key)
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for (table, key), value in sorted(self.values.items()):
+            digest.update(repr((int(table), key, value)).encode())
+        return digest.hexdigest()
