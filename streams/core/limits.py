@@ -21,6 +21,9 @@ WINDOW_MS_MAX = Millis(366 * 86_400_000)
 """No provider counts over more than a year."""
 COST_NS_MAX = WINDOW_MS_MAX * NANOS_PER_MILLI
 """No call costs more than all of the longest window; a broken figure must not overflow an event."""
+VISIT_MAX = 2**62
+"""Cost of one visit under deficit round robin: the largest weight times the largest cost has more
+than the 64 bits of a row."""
 BUCKETS_PER_WINDOW = 256
 """Exits are rounded up to W/256: 0.4 % of the budget for bounded state (R48)."""
 BUCKET_MS_MIN = Millis(1)

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from .counters import Counter, LaneRow
+from .limits import VISIT_MAX
 
 
 class Ring:
@@ -130,4 +131,4 @@ class Ring:
 
 def _after_visit(counter: Counter, quantum: int) -> int:
     """What it may be served in its next visit, by its weight and less what it owes."""
-    return counter.row.deficit + quantum * counter.row.weight
+    return counter.row.deficit + min(quantum * counter.row.weight, VISIT_MAX)
