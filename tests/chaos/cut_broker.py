@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from evenhand.dev.java import JavaNode, find_jars, find_java
 from evenhand.dev.node import LOOPBACK, cluster_id, free_port, settings
 from evenhand.dev.processes import run
+from tests.chaos.clock import Clock
 from tests.chaos.proxy import Port
 
 FORMAT_TIMEOUT_S = 60.0
@@ -16,8 +19,8 @@ FORMAT_TIMEOUT_S = 60.0
 class CutBroker:
     """Reached directly at `bootstrap`, and by each kind of program at its own port."""
 
-    def __init__(self, node: JavaNode, ports: dict[str, Port]) -> None:
-        self.node, self.ports = node, ports
+    def __init__(self, node: JavaNode, ports: dict[str, Port], clock: Clock) -> None:
+        self.node, self.ports, self.clock = node, ports, clock
 
     @property
     def bootstrap(self) -> str:
@@ -54,7 +57,10 @@ def cut_broker(home: Path, *kinds: str) -> Iterator[CutBroker | None]:
         tool = [java, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
         tool += ["-t", cluster_id(secrets.token_bytes(16)), "-c", str(properties)]
         run("Formatting", tool, log=home / "broker.log", timeout_s=FORMAT_TIMEOUT_S)
-        node = JavaNode(java, jars, home)
-        node.start()
+        node, clock = JavaNode(java, jars, home), Clock(home)
+        with pytest.MonkeyPatch.context() as under:
+            for name, value in clock.env.items():
+                under.setenv(name, value)
+            node.start()
         stack.callback(node.kill)
-        yield CutBroker(node, ports)
+        yield CutBroker(node, ports, clock)

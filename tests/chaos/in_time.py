@@ -5,10 +5,10 @@ within send-within after the append. The provider tells the host's monotonic clo
 the same host its wall clock.
 """
 
-import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from schemas import events as e
 from schemas.codec import decode
@@ -21,7 +21,9 @@ SLACK_MS = 700
 ROUNDED_MS = 2
 
 
-def late(journal: Iterable[Got], record: Iterable[str], send_within_ms: int) -> Iterator[str]:
+def late(
+    journal: Iterable[Got], record: Iterable[Mapping[str, Any]], send_within_ms: int
+) -> Iterator[str]:
     """Each call that came too late for the last start before it."""
     starts: dict[str, list[int]] = defaultdict(list)
     for got in journal:
@@ -31,8 +33,7 @@ def late(journal: Iterable[Got], record: Iterable[str], send_within_ms: int) -> 
             if isinstance(event, e.StartAccepted):
                 starts[provider_key(event.operation, event.incarnation)].append(got.append_ms)
     ahead_ns = time.time_ns() - time.monotonic_ns()
-    for line in record:
-        call = json.loads(line)
+    for call in record:
         arrived_ms = (call["arrived_ns"] + ahead_ns) // 1_000_000
         known = starts[call["idempotency_key"]]
         begun_ms = max((at for at in known if at <= arrived_ms + ROUNDED_MS), default=None)

@@ -3,6 +3,8 @@
 import contextlib
 import socket
 import threading
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -14,9 +16,10 @@ CHUNK_BYTES = 65_536
 class Port:
     """Forwards to another port until it is cut, and again after it is healed."""
 
-    def __init__(self, target: int, port: int | None = None) -> None:
-        self.number = port or free_port()
-        self._target = target
+    def __init__(self, target: int, *, delay_s: Callable[[], float] | None = None) -> None:
+        """`delay_s`: how long each chunk that a client sends is on its way, at least."""
+        self.number = free_port()
+        self._target, self._delay_s = target, delay_s
         self._whole = threading.Event()
         self._whole.set()
         self._lock = threading.Lock()
@@ -64,14 +67,19 @@ class Port:
                 continue
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for source, sink in ((client, server), (server, client)):
+            for source, sink, delay_s in ((client, server, self._delay_s), (server, client, None)):
                 with self._lock:
                     self._open.add(source)
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+                pumped = (source, sink, delay_s)
+                threading.Thread(target=self._pump, args=pumped, daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pump(
+        self, source: socket.socket, sink: socket.socket, delay_s: Callable[[], float] | None
+    ) -> None:
         with contextlib.suppress(OSError):
             while chunk := source.recv(CHUNK_BYTES):
+                if delay_s is not None:
+                    time.sleep(delay_s())
                 sink.sendall(chunk)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
 """What goes wrong at random, from one seed: a schedule of faults under load, then healing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from tests.chaos.world import LEASE_MS, World
@@ -11,14 +11,20 @@ PAUSE_S = LEASE_MS / 1_000 + 0.8
 """Longer than a lease and longer than a takeover takes."""
 MEMBERS = ("m1", "m2", "m3")
 ASKS = ("", "after_ms=200", "after_ms=1500", "silent", "reset", "after_ms=400&reset")
+STEP_MS = 45
+"""Any two of them differ by less than a cell's `clock_bound_ms`."""
 EFFECTS = ("unsafe", "keyed", "read_only")
 
 
 class Storm:
     """One seeded run; `told` says what was done, so that a failure can be read."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    calm_s = 0.2, 1.2
+    """How long it is quiet after each fault, at least and at most."""
+
+    def __init__(self, world: World, seed: int, faults: Sequence[Fault] | None = None) -> None:
         self._world, self._chance = world, Random(seed)
+        self._faults = FAULTS if faults is None else faults
         self.told: list[str] = []
         self._begun = time.monotonic()
         self._paused: list[tuple[float, Callable[[], None]]] = []
@@ -29,8 +35,8 @@ class Storm:
         """So many faults, each a little after the one before, while work comes in."""
         for _ in range(faults):
             self._submit()
-            self._chance.choice(FAULTS)(self)
-            self._let_pass(self._chance.uniform(0.2, 1.2))
+            self._chance.choice(self._faults)(self)
+            self._let_pass(self._chance.uniform(*self.calm_s))
         self.heal()
 
     def heal(self) -> None:
@@ -94,6 +100,12 @@ class Storm:
         if scheduler.alive:
             scheduler.pause()
             self._for_a_while(f"stop {scheduler.name}", scheduler.resume)
+
+    def step_clock(self) -> None:
+        """The wall clock of the broker is another, as if its leader were another machine."""
+        off_ms = self._chance.randint(-STEP_MS, STEP_MS)
+        self._tell(f"the broker's clock is {off_ms} ms off")
+        self._world.clock.step_to(off_ms)
 
     def cut(self) -> None:
         kind = self._chance.choice(("workers", "schedulers"))

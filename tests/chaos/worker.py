@@ -3,7 +3,8 @@
 `python -m tests.chaos.worker PROVIDER_URL MEMBER`; TRAP names the point, and TRAP_MARK a file that
 is made first, so that the next life of the worker goes on unharmed. TRAP_STOPS stops it there
 instead, until somebody continues it. MUTE loses every heartbeat but
-the first of each life; CLOCK_OFF_S sets its wall clock wrong.
+the first of each life; CLOCK_OFF_S sets its wall clock wrong. LATE_MS lets permissions to start
+come late, up to so much, and every fifth word go twice.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -23,6 +25,7 @@ from evenhand.dev.demo_worker import call
 from schemas import events as e
 from schemas import ids
 from schemas import inputs as i
+from tests.chaos.slow_link import SlowLink
 from tests.support.asked import POOL
 from tests.support.core import claim
 
@@ -105,7 +108,8 @@ class TrappedKafka(Kafka):
     """Where the worker links to."""
 
     def link(self, member: ids.MemberId) -> Link:
-        return TrappedLink(super().link(member), _TRAP)
+        link = TrappedLink(super().link(member), _TRAP)
+        return SlowLink(link, Random(), _LATE_MS) if _LATE_MS else link
 
 
 def set_clock_wrong(off_s: float) -> None:
@@ -116,6 +120,7 @@ def set_clock_wrong(off_s: float) -> None:
 
 _MUTE = bool(os.environ.get("MUTE"))
 _STOPS = bool(os.environ.get("TRAP_STOPS"))
+_LATE_MS = int(os.environ.get("LATE_MS", "0"))
 _TRAP = Trap(os.environ.get("TRAP", ""), Path(os.environ.get("TRAP_MARK", "/nonexistent")))
 
 

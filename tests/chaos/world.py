@@ -7,6 +7,8 @@ asks it. Schedulers and workers reach the broker through ports that can be cut.
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from uuid import uuid4
 
 from evenhand.audit.findings import Findings
 from evenhand.dev.node import LOOPBACK, free_port
+from evenhand.dev.play import prompts
 from evenhand.dev.processes import Process, Processes
 from schemas import events as e
 from schemas.codec import decode
@@ -24,6 +27,7 @@ from streams.shell.settings import Settings
 from streams.shell.wiring import apply_topics
 from tests.chaos.cut_broker import CutBroker
 from tests.chaos.in_time import late
+from tests.chaos.proxy import Port
 from tests.support.asked import DOMAIN, id_of, submission
 from tests.support.kafka import PARTITIONS, Log, until
 from tests.support.rig import Rig, Tail
@@ -34,6 +38,8 @@ SEND_WITHIN_MS = 1_000
 HOLD_MS = Millis(12_000)
 """Longer than the provider's slowest call by far: it must not be what resolves anything."""
 SPEED_UP = 10
+PROMPTS = 50
+"""Recorded requests that are played again and again."""
 SETTLED_IN_S = 60.0
 ENDS = (
     e.OperationCancelled,
@@ -56,22 +62,29 @@ class World:
         )
         assert apply_topics(settings)
         self.rig = Rig(self.log, settings, processes, home)
-        self.ports = broker.ports
+        self.ports, self.clock = broker.ports, broker.clock
         self.schedulers = [self.scheduler("a"), self.scheduler("b")]
         self.configure()
         self._provider_port = free_port()
+        self.way: Port | None = None
+        """To the provider, if it is not the short one."""
+        self._prompts = prompts()
         self._record = home / "record.jsonl"
         self._provider()
         self._asker = self._reconciler()
         self.workers: dict[str, Process] = {}
+        self.worker_env: dict[str, str] = {}
+        """What every worker is told beside its own."""
         self.submitted: dict[OperationId, str] = {}
         """Operation -> effect class."""
         self.ended: dict[OperationId, type] = {}
         self._decisions = Tail(self.log, Topic.DECISIONS)
         self._phase: Counter[str] = Counter()
 
-    def configure(self, *, standing: bool = False) -> None:
+    def configure(self, *, standing: bool = False, **domain: Any) -> None:
         """Short spans, so that every fault has its effect soon; maybe starts that stand."""
+        self._call_within_ms = domain.get("send_within_ms", SEND_WITHIN_MS)
+        self._call_within_ms += domain.get("transit_ms", 0)
         self.rig.configure(
             slots=SLOTS,
             cell={"member_ttl_ms": Millis(1_500), "join_by_ms": Millis(5_000)},
@@ -80,6 +93,7 @@ class World:
                 "send_within_ms": Millis(SEND_WITHIN_MS),
                 "retry_backoff_ms": Millis(200),
                 "unknown_hold_ms": HOLD_MS,
+                **domain,
             },
             pool={"lease_ms": LEASE_MS, "standing": standing},
         )
@@ -91,22 +105,39 @@ class World:
     def worker(self, member: str, **env: str) -> Process:
         """A life of a worker; the same name again is a new life."""
         argv = [sys.executable, "-m", "tests.chaos.worker", self.provider_url, member]
-        told = self._program_env("workers") | env
+        told = self._program_env("workers") | self.worker_env | env
         self.workers[member] = self._processes.start(f"worker-{member}", argv, env=told)
         return self.workers[member]
 
-    def submit(self, count: int, effect: str, *, ask: str = "", tenant: str = "t1") -> None:
+    def submit(
+        self, count: int, effect: str, *, ask: str = "", tenant: str = "t1", **more: Any
+    ) -> None:
         """Operations whose provider behaves as `ask` says (evenhand.dev.provider)."""
         words = []
         for n in range(len(self.submitted), len(self.submitted) + count):
-            reference = f"code/{n % 50}" + (f"?{ask}" if ask else "")
-            words.append(submission(tenant, n, effect=effect, payload_ref=reference))
+            reference = f"code/{n % PROMPTS}"
+            said = {"effect": effect, "prompt_tokens": self._prompts[reference].prompt_tokens}
+            said |= {"payload_ref": reference + (f"?{ask}" if ask else ""), **more}
+            words.append(submission(tenant, n, **said))
             self.submitted[id_of(tenant, n)] = effect
         self.log.send(Topic.SUBMISSIONS, *words)
 
+    @contextmanager
+    def slow_way(self, delay_s: Callable[[], float]) -> Iterator[None]:
+        """Workers that begin now reach the provider by a way that takes so long for each chunk."""
+        with Port(self._provider_port, delay_s=delay_s) as self.way:
+            yield
+        self.way = None
+
     @property
     def provider_url(self) -> str:
-        return f"http://{LOOPBACK}:{self._provider_port}"
+        """Where workers call it, maybe by a long way."""
+        port = self._provider_port if self.way is None else self.way.number
+        return f"http://{LOOPBACK}:{port}"
+
+    def record(self) -> list[dict[str, Any]]:
+        """The provider's own record, a line for each call that arrived."""
+        return [json.loads(line) for line in self._record.read_text().splitlines()]
 
     def look(self) -> None:
         """Read on in what was decided."""
@@ -156,13 +187,13 @@ class World:
             key = provider_key(operation, 1)
             several = {k: n for k, n in calls.items() if k.startswith(operation.hex()) and n > 1}
             assert effect != "unsafe" or not several, f"Expected one call of {key}: {several}"
-        record = self._record.read_text().splitlines()
-        assert list(late(self.log.read(Topic.JOURNAL), record, SEND_WITHIN_MS)) == []
+        journal = self.log.read(Topic.JOURNAL)
+        assert list(late(journal, self.record(), self._call_within_ms)) == []
         return found
 
     def calls(self) -> Counter[str]:
         """Calls in the provider's record by idempotency key."""
-        lines = [json.loads(line) for line in self._record.read_text().splitlines()]
+        lines = self.record()
         assert not any(line["over"] for line in lines), "Expected no call above a limit"
         return Counter(line["idempotency_key"] for line in lines)
 

@@ -183,7 +183,7 @@ class Rig:
         )
         wanted: dict[str, Any] = {
             "cell": i.CellConfig(tenant_defaults=i.TenantConfig(), **bounds),
-            "domain": i.DomainConfig(dimensions=dimensions, **(domain or {})),
+            "domain": i.DomainConfig(**{"dimensions": dimensions, **(domain or {})}),
             "pool": i.PoolConfig(domains=(DOMAIN,), **(pool or {})),
         }
         names = {"cell": self._settings.cell, "domain": DOMAIN, "pool": POOL}

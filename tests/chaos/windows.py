@@ -1,0 +1,74 @@
+"""Every window of a provider's record, wherever it begins, judged exactly from arrivals alone.
+
+>>> calls = [Call(at_ms * NANOS_PER_MILLI, tokens=1) for at_ms in (0, 400, 1_001, 1_400)]
+>>> two_a_second = DimensionConfig(
+...     name="requests", unit="requests", kind="sliding", limit=2, window_ms=1_000
+... )
+>>> most(calls, two_a_second), nearest_ms(calls, two_a_second)  # the fourth comes as one leaves
+(2, 0.0)
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from schemas.inputs import DimensionConfig
+
+NANOS_PER_MILLI = 1_000_000
+
+
+class Call(NamedTuple):
+    """One that arrived, by the provider's clock."""
+
+    at_ns: int
+    tokens: int
+
+    def amount(self, dimension: DimensionConfig) -> int:
+        return 1 if dimension.unit == "requests" else self.tokens
+
+
+def most(calls: Iterable[Call], dimension: DimensionConfig, *, ahead_ns: int = 0) -> int:
+    """What the fullest window held; `ahead_ns`: the wall clock's of the arrivals' clock.
+
+    A fixed window of which nobody knows the reset may begin anywhere, as a sliding one does.
+    """
+    assert dimension.window_ms is not None
+    window_ns = dimension.window_ms * NANOS_PER_MILLI
+    if dimension.reset_ms is not None:
+        held: Counter[int] = Counter()
+        for call in calls:
+            since_ns = call.at_ns + ahead_ns - dimension.reset_ms * NANOS_PER_MILLI
+            held[since_ns // window_ns] += call.amount(dimension)
+        return max(held.values())
+    inside: deque[Call] = deque()
+    found = 0
+    for call in sorted(calls):
+        inside.append(call)
+        while inside[0].at_ns <= call.at_ns - window_ns:
+            inside.popleft()
+        found = max(found, sum(one.amount(dimension) for one in inside))
+    return found
+
+
+def nearest_ms(calls: Sequence[Call], dimension: DimensionConfig) -> float | None:
+    """How much longer the window could have been without ever holding too much.
+
+    Negative: it held too much. None: all of the calls would have fitted into one.
+    """
+    assert dimension.window_ms is not None
+    ordered, last, held, nearest_ns = sorted(calls), 0, 0, None
+    for call in ordered:
+        while held <= dimension.limit:
+            if last == len(ordered):
+                return None if nearest_ns is None else _over_ms(nearest_ns, dimension)
+            held += ordered[last].amount(dimension)
+            last += 1
+        span_ns = ordered[last - 1].at_ns - call.at_ns
+        nearest_ns = span_ns if nearest_ns is None else min(nearest_ns, span_ns)
+        held -= call.amount(dimension)
+    return None if nearest_ns is None else _over_ms(nearest_ns, dimension)
+
+
+def _over_ms(span_ns: int, dimension: DimensionConfig) -> float:
+    assert dimension.window_ms is not None
+    return span_ns / NANOS_PER_MILLI - dimension.window_ms
