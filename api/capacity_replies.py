@@ -5,6 +5,7 @@ from datetime import datetime
 
 from projections.capacity import LevelAnswer, QueueAnswer, SaverAnswer
 from projections.queries import Queries, offered
+from projections.views.config import Config
 from projections.views.domain import Domain as DomainRow
 from projections.views.ledger import Ledger as LedgerRow
 from projections.views.ledger import total
@@ -72,7 +73,7 @@ def estimate_error(used: LedgerRow) -> float | None:
     return (used.tokens_estimated - used.tokens_observed) / used.tokens_observed
 
 
-def ledgers(tenant_name: str, rows: Mapping[str, LedgerRow]) -> c.Ledgers:
+def ledgers(tenant_name: str, rows: Mapping[str, LedgerRow], config: Config) -> c.Ledgers:
     """A tenant's two ledgers in each domain."""
     return c.Ledgers(
         tenant=tenant_name,
@@ -96,6 +97,8 @@ def ledgers(tenant_name: str, rows: Mapping[str, LedgerRow]) -> c.Ledgers:
                     tokens_corrected=row.tokens_corrected,
                     overdraft_tokens=row.overdraft_tokens,
                     cost_ns=row.cost_ns,
+                    money_micros=row.money_micros,
+                    currency=config.currency(domain),
                 ),
             )
             for domain, row in rows.items()
@@ -152,6 +155,7 @@ def budget(answer: LevelAnswer, *, now_ms: int, asker: Principal) -> c.Budget:
                 unknown=use.unknown,
                 counted=use.counted,
                 free=use.config.limit - use.counted,
+                currency=answer.currency if use.config.unit == "money" else None,
             )
             for use in answer.dimensions
         ],

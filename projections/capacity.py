@@ -8,7 +8,8 @@ from schemas.phase import Phase
 
 from .keys import join, names
 from .reading import Reading
-from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, UNITS, Use, counted
+from .views.amounts import UNITS
+from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, Use, counted
 from .views.config import CONFIG, Config
 from .views.domain import DOMAINS, Domain, Saver
 from .views.ledger import LEDGERS, Ledger
@@ -60,6 +61,8 @@ class LevelAnswer:
     fares: Domain | None
     """How its provider fares; at the domain's own level, as the saver."""
     saver: SaverAnswer | None
+    currency: str | None
+    """Of the domain's prices, if it has any."""
     dimensions: list[DimensionAnswer]
 
 
@@ -164,6 +167,7 @@ class CapacityQueries(Reading):
             bulk_reserve_percent=piece.domain.bulk_reserve_percent if tenant is None else None,
             fares=fares,
             saver=None if fares is None else self._saver(fares, config),
+            currency=config.currency(domain),
             dimensions=[self._use(dimension, row or Use()) for dimension in dimensions],
         )
 

@@ -97,7 +97,7 @@ class Binding(Reply):
 
 
 class DimensionUse(Reply):
-    """One dimension at one level; `held`, `in_use` and `counted` are in its unit."""
+    """One dimension at one level; its amounts are in its unit, of money in millionths."""
 
     dimension: str
     unit: str
@@ -114,6 +114,8 @@ class DimensionUse(Reply):
     """What counts against the limit now, the charges that have not left the window among it."""
     free: int
     """limit - counted; negative after a limit was lowered below use."""
+    currency: str | None = None
+    """Of unit money."""
 
 
 class Reserve(Reply):
@@ -195,6 +197,10 @@ class Pacing(Reply):
     overdraft_tokens: int
     """Use above the reservations."""
     cost_ns: int
+    money_micros: int
+    """What those calls were charged in millionths of `currency`, corrections included."""
+    currency: str | None = None
+    """Null where no prices are configured."""
 
 
 class Ledger(Reply):

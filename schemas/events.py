@@ -902,7 +902,7 @@ class ReservationExpired(Word):
 
 
 class ReservationForfeited(Word):
-    """The reservation of an unknown outcome is closed at its bound: tokens are charged in full, the slot is back."""
+    """The reservation of an unknown outcome is closed at its bound: tokens and money are charged in full, the slot is back."""
 
     tenant: TenantId
     """whose operation"""
@@ -980,6 +980,10 @@ class ReservationSettled(Word):
     """cost after settlement"""
     tokens_actual: Tokens | None = None
     """what was used; null means unknown, charged as reserved"""
+    input_tokens_actual: Tokens = Tokens(0)
+    """the input among what was used"""
+    money_micros: Micros = Micros(0)
+    """money after settlement, at the prices of the grant"""
 
 
 class ResultRecorded(Word):
@@ -1181,6 +1185,14 @@ class UsageCorrected(Word):
     """what was charged"""
     tokens_actual: Tokens
     """what was used"""
+    input_tokens_before: Tokens = Tokens(0)
+    """the input among what was charged"""
+    input_tokens_actual: Tokens = Tokens(0)
+    """the input among what was used"""
+    money_before_micros: Micros = Micros(0)
+    """money that was charged"""
+    money_actual_micros: Micros = Micros(0)
+    """what was used costs so much, at the prices of the grant"""
 
 
 class UsageRefused(Word):

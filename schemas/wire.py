@@ -5454,6 +5454,8 @@ def write_ReservationSettled(word, head=b""):
         LONG[word.held_ms],
         LONG[word.cost_reserved_ns],
         LONG[word.cost_ns],
+        LONG[word.input_tokens_actual],
+        LONG[word.money_micros],
     ))
 
 
@@ -5553,7 +5555,19 @@ def read_ReservationSettled(data, at):
         at += 1
     else:
         cost_ns, at = read_long(data, at)
-    return ReservationSettled(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, tokens_reserved, overdraft_tokens, held_ms, cost_reserved_ns, cost_ns, tokens_actual), at
+    input_tokens_actual = data[at]
+    if input_tokens_actual < 0x80:
+        input_tokens_actual = (input_tokens_actual >> 1) ^ -(input_tokens_actual & 1)
+        at += 1
+    else:
+        input_tokens_actual, at = read_long(data, at)
+    money_micros = data[at]
+    if money_micros < 0x80:
+        money_micros = (money_micros >> 1) ^ -(money_micros & 1)
+        at += 1
+    else:
+        money_micros, at = read_long(data, at)
+    return ReservationSettled(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, tokens_reserved, overdraft_tokens, held_ms, cost_reserved_ns, cost_ns, tokens_actual, input_tokens_actual, money_micros), at
 
 
 def write_ResultRecorded(word, head=b""):
@@ -6191,6 +6205,10 @@ def write_UsageCorrected(word, head=b""):
         STRING[word.evidence],
         LONG[word.tokens_before],
         LONG[word.tokens_actual],
+        LONG[word.input_tokens_before],
+        LONG[word.input_tokens_actual],
+        LONG[word.money_before_micros],
+        LONG[word.money_actual_micros],
     ))
 
 
@@ -6267,7 +6285,31 @@ def read_UsageCorrected(data, at):
         at += 1
     else:
         tokens_actual, at = read_long(data, at)
-    return UsageCorrected(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, evidence, tokens_before, tokens_actual), at
+    input_tokens_before = data[at]
+    if input_tokens_before < 0x80:
+        input_tokens_before = (input_tokens_before >> 1) ^ -(input_tokens_before & 1)
+        at += 1
+    else:
+        input_tokens_before, at = read_long(data, at)
+    input_tokens_actual = data[at]
+    if input_tokens_actual < 0x80:
+        input_tokens_actual = (input_tokens_actual >> 1) ^ -(input_tokens_actual & 1)
+        at += 1
+    else:
+        input_tokens_actual, at = read_long(data, at)
+    money_before_micros = data[at]
+    if money_before_micros < 0x80:
+        money_before_micros = (money_before_micros >> 1) ^ -(money_before_micros & 1)
+        at += 1
+    else:
+        money_before_micros, at = read_long(data, at)
+    money_actual_micros = data[at]
+    if money_actual_micros < 0x80:
+        money_actual_micros = (money_actual_micros >> 1) ^ -(money_actual_micros & 1)
+        at += 1
+    else:
+        money_actual_micros, at = read_long(data, at)
+    return UsageCorrected(tenant, operation, incarnation, attempt, epoch, member, member_epoch, domain, evidence, tokens_before, tokens_actual, input_tokens_before, input_tokens_actual, money_before_micros, money_actual_micros), at
 
 
 def write_UsageRefused(word, head=b""):

@@ -33,7 +33,7 @@ async def get_entitlement(asker: AReader, asked: Asked, tenant: str) -> c.Ledger
     """The tenant's two ledgers in each domain: entitlement, and pacing beside it."""
     if not asker.sees(tenant) or asked.tenant(tenant) is None:
         raise not_found()
-    return replies.ledgers(tenant, asked.ledgers(tenant))
+    return replies.ledgers(tenant, asked.ledgers(tenant), asked.config())
 
 
 @router.get("/tenants/{tenant}/queue")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from schemas import events as e
 from schemas.ids import MemberEpoch, MemberId, OperationId
 
-from .records import NOBODY, UNKNOWN, Key, Life, Operation, Refused, Reservation, key_of
+from .records import NOBODY, UNKNOWN, Charged, Key, Life, Operation, Refused, Reservation, key_of
 
 
 class Book:
@@ -63,7 +63,7 @@ class Book:
             queue=(event.tenant, event.lane, event.pool, event.domain),
             member=event.member,
             user=event.user,
-            tokens=event.prompt_tokens + event.output_tokens_max,
+            reserved=Charged(event.prompt_tokens, event.output_tokens_max, 0),
             deadline_ms=event.deadline_ms,
             digest=event.payload_digest,
             effect=event.effect,

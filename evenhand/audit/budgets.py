@@ -16,17 +16,19 @@ from schemas.ids import DomainId, TenantId
 from schemas.inputs import DimensionConfig
 from schemas.lanes import BULK
 
-from .amounts import amount_of, reserve
+from .amounts import amount_of, amount_used, corrected_by, price, reserve, used_by
 from .book import Book
 from .bucket import Bucket
 from .config import Config
 from .cursor import Cursor
 from .pace import Pace
-from .records import Key, key_of
+from .records import Charged, Key, key_of
 from .saving import Saving
 from .windows import CLOCK_SPREAD_MS, Concurrency, Fixed, Sliding, Window
 
 CHECK = "budgets"
+TOLD = ("tokens", "input_tokens", "output_tokens", "money")
+"""Units of which a settlement says what was used."""
 
 Place = tuple[str, str, DomainId, str]
 """Level, tenant (none at the domain's own), domain and dimension."""
@@ -130,13 +132,13 @@ class Budgets:
             limited.window.arrive(key, first_ms, event.latest_arrival_ms, send_within_ms)
 
     def _settled(self, event: e.ReservationSettled) -> None:
-        self._close(event, event.tokens_actual)
+        self._close(event, used_by(event))
 
     def _forfeited(self, event: e.ReservationForfeited) -> None:
         self._close(event, None)
 
     def _close(
-        self, event: e.ReservationSettled | e.ReservationForfeited, tokens_actual: int | None
+        self, event: e.ReservationSettled | e.ReservationForfeited, used: Charged | None
     ) -> None:
         key = key_of(event)
         reservation = self._book.open.get(key)
@@ -146,9 +148,10 @@ class Budgets:
         grant = reservation.grant
         for limited in self._charged.pop(key, ()):
             amount = amount_of(grant, limited.config)
-            if limited.config.unit == "tokens" and tokens_actual is not None:
+            if limited.config.unit in TOLD and used is not None:
+                actual = amount_used(used, limited.config.unit)
                 refund = limited.config.amount == "actual"
-                amount = tokens_actual if refund else max(amount, tokens_actual)
+                amount = actual if refund else max(amount, actual)
             limited.window.used(now_ms)
             change = amount - amount_of(grant, limited.config)
             if change < 0 or limited.window.holds(key, now_ms):
@@ -177,12 +180,16 @@ class Budgets:
             return
         now_ms, send_within_ms = self._cursor.time_ms, domain.send_within_ms
         key = (key_of(event), self._cursor.position)
+        before, actual = corrected_by(event)
+        paid = price(operation.prices, operation.reserved)
+        most = operation.reserved._replace(money=paid)
         for limited in self._of(event.tenant, event.domain):
-            charged: int = event.tokens_before
-            if limited.config.amount == "reserved" and charged > 0:
-                charged = max(charged, operation.tokens)
-            extra = event.tokens_actual - charged
-            if limited.config.unit == "tokens" and extra > 0:
+            unit = limited.config.unit
+            charged = amount_used(before, unit)
+            if limited.config.amount == "reserved" and before.tokens > 0:
+                charged = max(charged, amount_used(most, unit))
+            extra = amount_used(actual, unit) - charged
+            if extra > 0:
                 limited.window.used(now_ms)
                 limited.window.hold(key, extra)
                 self._pay(limited, extra)

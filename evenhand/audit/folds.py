@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from schemas import events as e
 
+from .amounts import charged_by, corrected_by
 from .book import Book
 from .config import Config
 from .records import (
@@ -15,6 +16,7 @@ from .records import (
     FAILED,
     GRANTED,
     LEASED,
+    NOTHING,
     PARKED,
     REFUSED,
     STARTED,
@@ -114,7 +116,9 @@ class Folds:
 
     def granted(self, event: e.GrantIssued) -> None:
         """The reservation is held."""
-        made = Reservation(event, claim_by_ms=event.claim_by_ms)
+        domain = self._config.domains.get(event.domain)
+        prices = None if domain is None or event.requests == 0 else domain.prices
+        made = Reservation(event, prices=prices, claim_by_ms=event.claim_by_ms)
         self._book.open[key_of(event)] = made
         self._book.take_place(key_of(event), made)
         self._book.move(event.operation, GRANTED)
@@ -211,7 +215,7 @@ class Folds:
         if state == WAITING and operation.state != UNKNOWN:
             return
         if state != WAITING and operation.charged_epoch != event.epoch:
-            operation.charged_epoch, operation.charged = event.epoch, 0
+            operation.charged_epoch, operation.charged = event.epoch, NOTHING
         unwanted = operation.cancelling and state == FAILED
         self._book.move(event.operation, CANCELLED if unwanted else state)
 
@@ -263,9 +267,10 @@ class Folds:
         operation = self._book.newest(event)
         if operation is None:
             return
-        charge = _charge(event)
+        charge = charged_by(event, reservation.grant)
         if charge is not None or event.epoch == operation.said_epoch:
-            operation.charged_epoch, operation.charged = event.epoch, charge or 0
+            operation.charged_epoch, operation.charged = event.epoch, charge or NOTHING
+            operation.prices = reservation.prices
         if operation.state == UNKNOWN:
             self._book.doubtful[key] = reservation
 
@@ -273,7 +278,7 @@ class Folds:
         """The ledgers follow the figure."""
         operation = self._book.newest(event) or self._book.operations.get(event.operation)
         if operation is not None and operation.charged_epoch == event.epoch:
-            operation.charged = event.tokens_actual
+            _, operation.charged = corrected_by(event)
             operation.usage.add(event.evidence)
 
 
@@ -285,15 +290,3 @@ _MOVES: dict[type, str] = {
     e.OperationDeadLettered: DEAD,
     e.OperatorActionNeeded: UNKNOWN_CLOSED,
 }
-
-
-def _charge(event: Closing) -> int | None:
-    """Tokens charged in the end; None if they were returned."""
-    match event:
-        case e.ReservationSettled():
-            actual = event.tokens_actual
-            return event.tokens_reserved if actual is None else actual
-        case e.ReservationForfeited():
-            return event.tokens_reserved
-        case _:
-            return None

@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas import events as e
 
+from .amounts import price
 from .book import Book
 from .config import Config
 from .cursor import Cursor
@@ -37,7 +38,9 @@ class Grants:
         self._equal("deadline", event.deadline_ms, operation.deadline_ms)
         calls = 0 if operation.turns_max is not None else 1  # a run calls nobody itself (R74)
         self._equal("requests and slots", (event.requests, event.slots), (calls, calls))
-        self._equal("tokens", event.tokens, operation.tokens)
+        reserved = operation.reserved
+        self._equal("tokens", event.tokens, reserved.tokens)
+        self._equal("prompt tokens", event.prompt_tokens, reserved.input_tokens)
         progress = (event.checkpoint, event.checkpoint_ref)
         self._equal("checkpoint", progress, (operation.checkpoint, operation.checkpoint_ref))
         self._equal("authority epoch", event.authority_epoch, self._cursor.epoch)
@@ -56,6 +59,8 @@ class Grants:
             claim_by = min(self._cursor.time_ms + domain.claim_by_ms, event.deadline_ms)
             self._equal("claim-by", event.claim_by_ms, claim_by)
             self._equal("send-within", event.send_within_ms, domain.send_within_ms)
+            money = calls * price(domain.prices, reserved)
+            self._equal("money", event.money_micros, money)
 
     def _equal(self, what: str, granted: Any, expected: Any) -> None:
         if granted != expected:

@@ -14,15 +14,17 @@ from schemas.ids import DomainId, OperationId
 from schemas.inputs import DomainConfig
 from schemas.lanes import BULK
 
-from .amounts import amount_of, reserve
+from .amounts import amount_of, amount_used, corrected_by, reserve
 from .book import Book
 from .config import Config
 from .cursor import Cursor
-from .records import WAITING, Key, key_of
+from .records import WAITING, Charged, Key, key_of
 
 CHECK = "lanes"
 ROUNDING = 4
 """Keys are rounded wherever a weight changes, which the audit learns with the next grant."""
+COST_NS_MAX = 366 * 86_400 * 10**9
+"""No call costs more than a year of its budget."""
 ABOUT_ONE = tuple(kind for kind in get_args(e.Event) if "operation" in kind.__struct_fields__)
 
 
@@ -154,20 +156,14 @@ class Lanes:
             tag.correct(delta_ns, grant.lane_weight, self._v[grant.domain])
 
     def _corrected(self, event: e.UsageCorrected) -> None:
-        """Tokens alone, by what they cost under the limits in force."""
+        """Tokens and money alone, by what they cost under the limits in force."""
         operation = self._book.operations.get(event.operation)
         domain = self._config.domains.get(event.domain)
         if operation is None or domain is None:
             return
-        tokens = event.tokens_actual - event.tokens_before
-        costs = [1] + [
-            -(-abs(tokens) * one.window_ms * 1_000_000 // one.limit)
-            for one in domain.dimensions
-            if one.unit == "tokens" and one.window_ms is not None and one.limit > 0
-        ]
+        before_ns, actual_ns = (_cost_ns(used, domain) for used in corrected_by(event))
         tag = self._tag(event.domain, operation.queue[1], domain)
-        cost_ns = max(costs) if tokens > 0 else -max(costs)
-        tag.correct(cost_ns, tag.weight, self._v[event.domain])
+        tag.correct(actual_ns - before_ns, tag.weight, self._v[event.domain])
 
     def _follow(self, event: Any) -> None:
         operation = self._book.operations.get(event.operation)
@@ -188,3 +184,13 @@ class Lanes:
 
     def _found(self, detail: str) -> None:
         self._cursor.found(CHECK, detail)
+
+
+def _cost_ns(used: Charged, domain: DomainConfig) -> int:
+    """How long what was used alone occupies its scarcest dimension."""
+    costs = [
+        -(-amount_used(used, one.unit) * one.window_ms * 1_000_000 // one.limit)
+        for one in domain.dimensions
+        if one.window_ms is not None and one.limit > 0
+    ]
+    return min(max([1, *costs]), COST_NS_MAX)

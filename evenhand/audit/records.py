@@ -14,6 +14,7 @@ from schemas.ids import (
     TenantId,
     UserId,
 )
+from schemas.inputs import Prices
 from schemas.units import Millis
 
 WAITING, PARKED, GRANTED, LEASED = "waiting", "parked", "granted", "leased"
@@ -33,6 +34,22 @@ REFUSED = frozenset({"throttled", "quota_exhausted", "reauthentication_required"
 """Outcomes of a call that the provider did not take: no attempt is counted."""
 OUTCOMES = frozenset({*ENDED_BY_RESULT, *REFUSED, "not_sent", "retryable", "unknown"})
 """Closed (R77)."""
+
+
+class Charged(NamedTuple):
+    """Tokens and money of one call."""
+
+    input_tokens: int
+    output_tokens: int
+    money: int
+
+    @property
+    def tokens(self) -> int:
+        """Input and output."""
+        return self.input_tokens + self.output_tokens
+
+
+NOTHING = Charged(0, 0, 0)
 
 Queue = tuple[TenantId, str, PoolId, DomainId]
 """Tenant, lane, pool and domain."""
@@ -80,8 +97,8 @@ class Operation:
     queue: Queue
     member: MemberId | None
     user: UserId
-    tokens: int
-    """Prompt plus output ceiling: what a call reserves (R49)."""
+    reserved: Charged
+    """Prompt and output ceiling: what a call reserves (R49); money depends on when."""
     deadline_ms: Millis
     digest: PayloadDigest
     effect: str
@@ -116,8 +133,10 @@ class Operation:
     said_epoch: int = 0
     """Of which attempt."""
     charged_epoch: int = 0
-    charged: int = 0
-    """Tokens that the attempt of this epoch was charged in the end."""
+    charged: Charged = NOTHING
+    """What the attempt of this epoch was charged in the end."""
+    prices: Prices | None = None
+    """At which it was."""
     usage: set[str] = field(default_factory=set)
     """Usage reports that were heeded."""
 
@@ -135,6 +154,8 @@ class Reservation:
 
     grant: e.GrantIssued
     """In an open pool with the member that claimed it."""
+    prices: Prices | None = None
+    """Those of the configuration at the grant; none for a run."""
     claimed: bool = False
     lease_ms: int | None = None
     """When its lease ends, in lease time; None without one."""

@@ -150,7 +150,7 @@ class Replies:
         if operation is None or key_of(word) in self._book.open:
             return False
         told = word.evidence in operation.usage
-        same = operation.charged == word.prompt_tokens + word.output_tokens
+        same = operation.charged[:2] == (word.prompt_tokens, word.output_tokens)
         return operation.charged_epoch == word.epoch and (same or told)
 
     def _found(self, detail: str) -> None:

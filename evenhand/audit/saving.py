@@ -14,11 +14,12 @@ from schemas.ids import DomainId, OperationId
 from schemas.inputs import DimensionConfig
 from schemas.lanes import LANES
 
+from .amounts import amount_waiting
 from .book import Book
 from .config import Config
 from .cursor import Cursor
 from .lanes import ABOUT_ONE
-from .records import WAITING, Operation
+from .records import WAITING
 
 CHECK = "saving"
 
@@ -70,7 +71,8 @@ class Saving:
         if operation.queue == saver.queue and operation.sequence < saver.sequence:
             return 0  # it came back to its place before the saver: first in, first out
         held_back = LANES.index(event.lane) >= LANES.index(lane)
-        return _amount(saver, dimension) if held_back else 0
+        prices = self._config.domains[event.domain].prices
+        return amount_waiting(saver, dimension, prices) if held_back else 0
 
     def _granted(self, event: e.GrantIssued) -> None:
         if event.skipped is None:
@@ -118,11 +120,3 @@ class Saving:
 
     def _found(self, detail: str) -> None:
         self._cursor.found(CHECK, detail)
-
-
-def _amount(saver: Operation, dimension: DimensionConfig) -> int:
-    """What the saver will take; a run takes nothing but itself."""
-    is_run = saver.turns_max is not None
-    if dimension.unit == "runs" or is_run:
-        return int(is_run and dimension.unit == "runs")
-    return saver.tokens if dimension.unit == "tokens" else 1

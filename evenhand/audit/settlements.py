@@ -11,9 +11,10 @@ from typing import Any
 
 from schemas import events as e
 
+from .amounts import corrected_by, price, used_by
 from .book import Book
 from .cursor import Cursor
-from .records import key_of
+from .records import Charged, key_of
 
 CHECK = "settlements"
 _CLOSED_BY = {
@@ -70,6 +71,11 @@ class Settlements:
         self._equal("domain", event.domain, grant.domain)
         self._equal("tokens reserved", event.tokens_reserved, grant.tokens)
         self._equal("cost reserved", event.cost_reserved_ns, grant.cost_ns)
+        used = used_by(event) or Charged(grant.prompt_tokens, grant.output_tokens_max, 0)
+        paid = price(reservation.prices, used)
+        self._equal("money", event.money_micros, paid)
+        if used.output_tokens < 0 or used.input_tokens < 0:
+            self._found(f"Expected input and output of 0 or more, but {used}")
         actual = grant.tokens if event.tokens_actual is None else event.tokens_actual
         self._equal("overdraft", event.overdraft_tokens, max(0, actual - grant.tokens))
 
@@ -85,7 +91,10 @@ class Settlements:
         if operation is None or operation.charged_epoch != event.epoch:
             self._found(f"Expected a correction of the newest charge, not of epoch {event.epoch}")
         else:
-            self._equal("tokens before", event.tokens_before, operation.charged)
+            before, actual = corrected_by(event)
+            self._equal("what was charged", before, operation.charged)
+            paid = price(operation.prices, actual)
+            self._equal("money", actual.money, paid)
 
     def _equal(self, what: str, said: Any, expected: Any) -> None:
         if said != expected:

@@ -13,6 +13,7 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.journal import CAUSE_TIME
 
+from .amounts import corrected_by
 from .book import Book
 from .config import Config
 from .cursor import Cursor
@@ -133,9 +134,11 @@ class Unknowns:
     def _corrected(self, event: e.UsageCorrected) -> None:
         word = self._word(event, i.UsageReported)
         if word is not None:
-            told = (word.epoch, word.evidence, word.prompt_tokens + word.output_tokens)
-            if told != (event.epoch, event.evidence, event.tokens_actual):
-                self._found(f"Expected the figure that was told, {told[2]}")
+            told = (word.prompt_tokens, word.output_tokens)
+            _, actual = corrected_by(event)
+            named = (event.epoch, event.evidence) == (word.epoch, word.evidence)
+            if not named or told != (actual.input_tokens, actual.output_tokens):
+                self._found(f"Expected the figures that were told, {told}")
 
     def _uncertain(self, event: Any) -> Reservation | None:
         """The attempt that the event is about, which must be unknown."""

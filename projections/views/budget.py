@@ -18,18 +18,16 @@ from projections.projection import Projection, Seen
 from schemas import events as e
 from schemas.inputs import DimensionConfig
 
+from .amounts import UNITS, Amounts, Taken, add, amounts, nothing, usage, used
 from .config import Level
 from .unknown import Reserved
 
-UNITS = ("requests", "tokens", "slots", "runs")
 BUCKETS_PER_WINDOW = 256
 RHO_PPM = 200
 MILLION = 1_000_000
 EXITS_KEPT_MAX = 4 * BUCKETS_PER_WINDOW
 """Exits that have passed are dropped only then, so that dropping costs nothing on average."""
 
-Amounts = list[int]
-"""By the places of `UNITS`."""
 Exits = dict[int, int]
 """Instant at which it leaves -> amount."""
 
@@ -37,9 +35,9 @@ Exits = dict[int, int]
 class Use(msgspec.Struct, array_like=True):
     """What one level of one domain has given out."""
 
-    held: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
-    in_use: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
-    unknown: Amounts = msgspec.field(default_factory=lambda: [0, 0, 0, 0])
+    held: Amounts = msgspec.field(default_factory=nothing)
+    in_use: Amounts = msgspec.field(default_factory=nothing)
+    unknown: Amounts = msgspec.field(default_factory=nothing)
     """The part of `in_use` whose outcome is unknown."""
     exits: dict[str, Exits] = {}
     """By dimension, for windows; of a bucket when each began to be refilled."""
@@ -75,19 +73,6 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) 
     return -(-exact // bucket) * bucket
 
 
-def _amounts(of: e.GrantIssued | Reserved) -> tuple[int, int, int, int]:
-    """A run is what holds no slot: it counts as one run, and nothing else does."""
-    return of.requests, of.tokens, of.slots, 1 - of.slots
-
-
-def _add(to: Amounts, amounts: tuple[int, int, int, int], sign: int) -> None:
-    requests, tokens, slots, runs = amounts
-    to[0] += sign * requests
-    to[1] += sign * tokens
-    to[2] += sign * slots
-    to[3] += sign * runs
-
-
 def _refill_ns(bucket: DimensionConfig) -> int:
     assert bucket.window_ms is not None, f"Expected a span, but {bucket.name} has none"
     return bucket.window_ms * (MILLION + RHO_PPM)
@@ -120,7 +105,7 @@ def _charge(row: Use, dimension: DimensionConfig, held: Reserved, now_ms: int, s
         dimension, latest_ms=held.latest_arrival_ms, send_within_ms=held.send_within_ms
     )
     if exit_at > now_ms:
-        _leave(row, dimension, exit_at, sign * _amounts(held)[UNITS.index(dimension.unit)], now_ms)
+        _leave(row, dimension, exit_at, sign * amounts(held)[UNITS.index(dimension.unit)], now_ms)
 
 
 def _reserved(seen: Seen) -> Reserved:
@@ -130,13 +115,13 @@ def _reserved(seen: Seen) -> Reserved:
 
 def _start(row: Use, event: e.StartAccepted, seen: Seen, level: Level) -> None:
     held = _reserved(seen)
-    _add(row.held, _amounts(held), -1)
-    _add(row.in_use, _amounts(held), 1)
+    add(row.held, amounts(held), -1)
+    add(row.in_use, amounts(held), 1)
     for dimension in level.arrivals:
         exit_at = exit_ms(
             dimension, latest_ms=event.latest_arrival_ms, send_within_ms=event.send_within_ms
         )
-        _leave(row, dimension, exit_at, _amounts(held)[UNITS.index(dimension.unit)], seen.time_ms)
+        _leave(row, dimension, exit_at, amounts(held)[UNITS.index(dimension.unit)], seen.time_ms)
 
 
 def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
@@ -145,7 +130,7 @@ def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
         exit_at = exit_ms(
             dimension, latest_ms=event.latest_arrival_ms, send_within_ms=held.send_within_ms
         )
-        amount = _amounts(held)[UNITS.index(dimension.unit)]
+        amount = amounts(held)[UNITS.index(dimension.unit)]
         _charge(row, dimension, held, seen.time_ms, -1)
         _leave(row, dimension, exit_at, amount, seen.time_ms)
 
@@ -153,21 +138,21 @@ def _observe(row: Use, event: e.SendObserved, seen: Seen, level: Level) -> None:
 def _close(row: Use, seen: Seen) -> Reserved:
     """A started reservation is over."""
     held = _reserved(seen)
-    _add(row.in_use, _amounts(held), -1)
+    add(row.in_use, amounts(held), -1)
     if held.doubt is not None:
-        _add(row.unknown, _amounts(held), -1)
+        add(row.unknown, amounts(held), -1)
     return held
 
 
-def _settle(row: Use, tokens_actual: int | None, seen: Seen, level: Level) -> None:
+def _settle(row: Use, used: Taken | None, seen: Seen, level: Level) -> None:
     held = _close(row, seen)
     for dimension in level.windows:
-        reserved = _amounts(held)[UNITS.index(dimension.unit)]
-        actual = reserved
-        if dimension.unit == "tokens" and tokens_actual is not None:
+        unit = UNITS.index(dimension.unit)
+        reserved = actual = amounts(held)[unit]
+        if dimension.unit != "requests" and used is not None:
             # Use above the reservation is an overdraft and counts everywhere (R54).
             floor = reserved if dimension.amount == "reserved" else 0
-            actual = max(floor, tokens_actual)
+            actual = max(floor, used[unit])
         if dimension.instant == "completion":
             exit_at = exit_ms(dimension, latest_ms=seen.time_ms, send_within_ms=held.send_within_ms)
             _leave(row, dimension, exit_at, actual, seen.time_ms)
@@ -184,7 +169,7 @@ def _return(row: Use, seen: Seen, level: Level) -> None:
     """Nothing was sent: nothing was spent."""
     held = _reserved(seen)
     if held.started_ms is None:
-        _add(row.held, _amounts(held), -1)
+        add(row.held, amounts(held), -1)
         return
     _close(row, seen)
     for dimension in level.arrivals:
@@ -195,16 +180,21 @@ def _correct(row: Use, event: e.UsageCorrected, seen: Seen, level: Level) -> Non
     """Use beyond what was charged counts from now on; nothing comes back (R55)."""
     domain = seen.config.domains[event.domain].domain
     assert domain is not None and seen.operation is not None, "Expected both"  # noqa: PT018
-    estimate = seen.operation.prompt_tokens + seen.operation.output_tokens_max
+    one = seen.operation
+    before = usage(event.input_tokens_before, event.tokens_before, event.money_before_micros)
+    actual = usage(event.input_tokens_actual, event.tokens_actual, event.money_actual_micros)
+    tokens = one.prompt_tokens + one.output_tokens_max
+    reserved = usage(one.prompt_tokens, tokens, one.money_micros)
     for dimension in level.windows:
-        charged = int(event.tokens_before)
-        if dimension.amount == "reserved" and charged > 0:  # 0: it may have been released
-            charged = max(charged, estimate)
-        if dimension.unit == "tokens" and event.tokens_actual > charged:
+        unit = UNITS.index(dimension.unit)
+        charged = before[unit]
+        if dimension.amount == "reserved" and event.tokens_before > 0:  # 0: perhaps released
+            charged = max(charged, reserved[unit])
+        if actual[unit] > charged:
             exit_at = exit_ms(
                 dimension, latest_ms=seen.time_ms, send_within_ms=domain.send_within_ms
             )
-            _leave(row, dimension, exit_at, event.tokens_actual - charged, seen.time_ms)
+            _leave(row, dimension, exit_at, actual[unit] - charged, seen.time_ms)
 
 
 LevelOf = Callable[[Seen], Level]
@@ -214,15 +204,15 @@ def _apply(row: Use, seen: Seen, *, level_of: LevelOf) -> Use:
     level = level_of(seen)
     match event := seen.event:
         case e.GrantIssued():
-            _add(row.held, _amounts(event), 1)
+            add(row.held, amounts(event), 1)
         case e.StartAccepted():
             _start(row, event, seen, level)
         case e.SendObserved():
             _observe(row, event, seen, level)
         case e.OutcomeMarkedUnknown():
-            _add(row.unknown, _amounts(_reserved(seen)), 1)
+            add(row.unknown, amounts(_reserved(seen)), 1)
         case e.ReservationSettled():
-            _settle(row, event.tokens_actual, seen, level)
+            _settle(row, used(event), seen, level)
         case e.ReservationForfeited():
             _settle(row, None, seen, level)
         case e.ReservationReleased() | e.ReservationExpired():
@@ -270,7 +260,7 @@ _WANTS = (
 DOMAIN_BUDGETS = Projection(
     name="domain_budget",
     number=6,
-    version=4,
+    version=5,
     row=Use,
     wants=_WANTS,
     key=lambda seen: join(_domain_of(seen)),
@@ -280,7 +270,7 @@ DOMAIN_BUDGETS = Projection(
 TENANT_BUDGETS = Projection(
     name="tenant_budget",
     number=7,
-    version=4,
+    version=5,
     row=Use,
     wants=_WANTS,
     key=_by_tenant,

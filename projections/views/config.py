@@ -73,6 +73,12 @@ class Config:
         """Version of a tenant's own piece; 0 if the cell's defaults hold for it."""
         return self.versions.get(("tenant", name), 0)
 
+    def currency(self, domain: str) -> str | None:
+        """That of a domain's prices; None without prices."""
+        piece = self.domains.get(domain)
+        prices = None if piece is None or piece.domain is None else piece.domain.prices
+        return None if prices is None else prices.currency
+
     def domain_level(self, domain: str) -> Level:
         """A domain's own level; without dimensions if the domain is not configured."""
         return self._domain_levels.get(domain, _NO_LEVEL)

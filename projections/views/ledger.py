@@ -44,6 +44,8 @@ class Ledger(msgspec.Struct, array_like=True):
     overdraft_tokens: int = 0
     """Use above the reservation, as the settlements said."""
     cost_ns: int = 0
+    money_micros: int = 0
+    """What calls were charged at the prices of their grants, corrections included."""
 
 
 def total(ledgers: Iterable[Ledger]) -> Ledger:
@@ -76,16 +78,19 @@ def _apply(row: Ledger, seen: Seen) -> Ledger:
                 row.tokens_estimated += event.tokens_reserved
                 row.tokens_observed += event.tokens_actual
             row.cost_ns += event.cost_ns
+            row.money_micros += event.money_micros
         case e.ReservationForfeited():
             row.forfeited += 1
             row.tokens_reserved += event.tokens_reserved
             row.tokens_charged += event.tokens_reserved
             row.cost_ns += event.cost_ns
+            row.money_micros += seen.reserved.money_micros if seen.reserved else 0
         case e.ReservationReleased() if seen.reserved and seen.reserved.started_ms is not None:
             row.returned += 1
         case e.UsageCorrected():
             row.tokens_corrected += event.tokens_actual - event.tokens_before
             row.tokens_charged += event.tokens_actual - event.tokens_before
+            row.money_micros += event.money_actual_micros - event.money_before_micros
         case _:
             pass  # only entitlement
     return row
@@ -112,7 +117,7 @@ def _entitle(row: Ledger, seen: Seen) -> None:
 LEDGERS = Projection(
     name="ledger",
     number=14,
-    version=1,
+    version=2,
     row=Ledger,
     wants=(
         e.GrantIssued,

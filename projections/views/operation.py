@@ -70,6 +70,7 @@ class Operation(msgspec.Struct, array_like=True, kw_only=True):
     requests: int = 0
     tokens: int = 0
     slots: int = 0
+    money_micros: int = 0
     tenant_level: bool = False
     """The tenant had a level of its own in the domain when this attempt was granted."""
     granted_ms: int | None = None
@@ -129,6 +130,7 @@ def _granted(row: Operation, event: e.GrantIssued, seen: Seen) -> None:
     row.attempt, row.epoch = event.attempt, event.epoch
     row.holder, row.holder_epoch = event.member, event.member_epoch
     row.requests, row.tokens, row.slots = event.requests, event.tokens, event.slots
+    row.money_micros = event.money_micros
     row.tenant_level = bool(seen.config.tenant_level(row.tenant, row.domain).dimensions)
     row.granted_ms = seen.time_ms
     row.started_ms = row.latest_arrival_ms = None
@@ -239,7 +241,7 @@ def by_operation(seen: Seen) -> bytes | None:
 OPERATIONS = Projection(
     name="operation",
     number=1,
-    version=2,
+    version=3,
     row=Operation,
     wants=(
         *MOVES,

@@ -31,7 +31,10 @@ class Unknown(msgspec.Struct, array_like=True, kw_only=True):
     started_ms: int | None = None
     requests: int = 0
     tokens: int = 0
+    prompt_tokens: int = 0
+    output_tokens_max: int = 0
     slots: int = 0
+    money_micros: int = 0
     tenant_level: bool = False
     send_within_ms: int = 0
     latest_arrival_ms: int | None = None
@@ -91,7 +94,10 @@ def _begin(event: e.OutcomeMarkedUnknown, seen: Seen) -> Unknown:
         started_ms=row.started_ms,
         requests=row.requests,
         tokens=row.tokens,
+        prompt_tokens=row.prompt_tokens,
+        output_tokens_max=row.output_tokens_max,
         slots=row.slots,
+        money_micros=row.money_micros,
         tenant_level=row.tenant_level,
         send_within_ms=row.send_within_ms,
         latest_arrival_ms=row.latest_arrival_ms,
@@ -122,7 +128,7 @@ def _apply(row: Unknown, seen: Seen) -> Unknown | None:
 UNKNOWNS = Projection(
     name="unknown",
     number=12,
-    version=1,
+    version=2,
     row=Unknown,
     wants=(
         e.OutcomeMarkedUnknown,

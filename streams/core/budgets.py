@@ -8,10 +8,28 @@ from schemas.units import NANOS_PER_MILLI, Micros, Millis, Nanos, Requests, Slot
 
 from .exits import exit_ms
 from .limits import COST_NS_MAX
-from .operations import Charge
+from .operations import AttemptRow, Charge
 from .outcomes import Binds, Fits, NeverFits, Paced
 from .prices import money_of
 from .windows import Window
+
+
+class Used(NamedTuple):
+    """What a call used beside its request and its slot."""
+
+    input_tokens: Tokens
+    output_tokens: Tokens
+    money: Micros
+
+    @property
+    def tokens(self) -> Tokens:
+        """Input and output."""
+        return Tokens(self.input_tokens + self.output_tokens)
+
+
+def priced(prices: Prices | None, input_tokens: Tokens, output_tokens: Tokens) -> Used:
+    """So many tokens, with what they and their call cost."""
+    return Used(input_tokens, output_tokens, money_of(prices, input_tokens, output_tokens))
 
 
 class Cost(NamedTuple):
@@ -54,8 +72,16 @@ class Reserving(Protocol):
 
 def call_cost(prompt: Tokens, output: Tokens, prices: Prices | None) -> Cost:
     """One request, one slot, the estimated prompt, this call's output ceiling, and their price."""
-    tokens, money = Tokens(prompt + output), money_of(prices, prompt, output)
-    return Cost(Requests(1), tokens, Slots(1), 0, prompt, output, money)
+    money = money_of(prices, prompt, output)
+    return Cost(Requests(1), Tokens(prompt + output), Slots(1), 0, prompt, output, money)
+
+
+def cost_after(attempt: AttemptRow, used: Used | None) -> Cost:
+    """What the attempt takes in the end; unknown use, None, costs what was reserved."""
+    if used is None:
+        used = priced(attempt.prices, attempt.prompt_tokens, attempt.output_tokens_max)
+    slots = attempt.slots  # a run is what holds none
+    return Cost(attempt.requests, used.tokens, slots, 1 - slots, *used)
 
 
 def never_fits(windows: Iterable[Window], cost: Cost) -> NeverFits | None:
@@ -136,39 +162,23 @@ def _occupies_ns(dimension: DimensionConfig, amount: int, hold_ms: Millis) -> in
     return -(-amount * span_ms * NANOS_PER_MILLI // dimension.limit)
 
 
-def tokens_cost_ns(dimensions: Iterable[DimensionConfig], tokens: Tokens) -> Nanos:
-    """What so many tokens alone cost."""
-    cost = Cost(Requests(0), tokens, Slots(0))
-    return cost_ns(dimensions, cost, hold_ms=Millis(0))
-
-
 def settled_cost_ns(
-    dimensions: Iterable[DimensionConfig],
-    cost: Cost,
-    *,
-    tokens_actual: Tokens | None,
-    hold_ms: Millis,
+    dimensions: Iterable[DimensionConfig], reserved: Cost, actual: Cost, *, hold_ms: Millis
 ) -> Nanos:
     """The cost of a call that ended: what each dimension charges for it in the end."""
     longest = 1
     for one in dimensions:
-        amount = cost.amount(one)
-        if one.unit == "tokens":
-            amount = settled_tokens(one, cost.tokens, tokens_actual)
+        amount = settled_amount(one, reserved.amount(one), actual.amount(one))
         longest = max(longest, _occupies_ns(one, amount, hold_ms))
     return Nanos(min(longest, COST_NS_MAX))
 
 
-def settled_tokens(
-    dimension: DimensionConfig, reserved: Tokens, tokens_actual: Tokens | None
-) -> Tokens:
-    """Tokens that a dimension charges once use is known; unknown use costs what was reserved.
+def settled_amount(dimension: DimensionConfig, reserved: int, actual: int) -> int:
+    """What a dimension charges once use is known.
 
     Use above the reservation is an overdraft and counts everywhere (R54).
     """
-    if tokens_actual is None or (dimension.amount == "reserved" and tokens_actual < reserved):
-        return reserved
-    return tokens_actual
+    return max(reserved, actual) if dimension.amount == "reserved" else actual
 
 
 # -- what the fold does with the windows; each mirrors the one before ---------------------------
@@ -233,13 +243,13 @@ def give_back(held: Iterable[tuple[Charge, Window]], clocking: Clocking) -> None
 
 def settle(
     held: Iterable[tuple[Charge, Window]],
+    actual: Cost,
     *,
-    tokens_actual: Tokens | None,
     now_ms: Millis,
     send_within_ms: Millis,
     clocking: Clocking,
 ) -> None:
-    """The call ended: slots return, tokens become what each dimension charges in the end.
+    """The call ended: slots return, the rest becomes what each dimension charges in the end.
 
     A dimension that counts at completion keeps its charge until `now` plus the window (R52).
     """
@@ -248,9 +258,7 @@ def settle(
         if config.kind == "concurrency":
             window.add(-charge.amount)
             continue
-        amount = charge.amount
-        if config.unit == "tokens":
-            amount = settled_tokens(config, Tokens(amount), tokens_actual)
+        amount = settled_amount(config, charge.amount, actual.amount(config))
         change = amount - charge.amount
         if charge.exit_ms is not None:
             if change:

@@ -11,6 +11,7 @@ from schemas.inputs import (
     DimensionConfig,
     DomainConfig,
     PoolConfig,
+    Prices,
     TenantConfig,
 )
 from schemas.lanes import LANES
@@ -18,7 +19,7 @@ from schemas.units import Millis
 
 from . import lanes
 from .configured import tenant_scope
-from .dimensions import contradictions
+from .dimensions import contradictions, price_faults
 from .fairness import Policy
 from .limits import (
     COUNT_MAX,
@@ -159,7 +160,8 @@ def _domain_faults(state: State, name: DomainId, body: DomainConfig) -> Iterator
     yield from _range_faults(body, 1, weights, WEIGHT_MAX)
     if body.call_ms_max is not None and not 0 < body.call_ms_max <= body.unknown_hold_ms:
         yield f"Expected call_ms_max from 1 to unknown_hold_ms, but got {body.call_ms_max}"
-    yield from _level_faults(state, "domain", name, body.dimensions)
+    yield from price_faults(state.config.domains.get(name), body.prices)
+    yield from _level_faults(state, "domain", name, body.dimensions, body.prices)
 
 
 def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator[str]:
@@ -168,12 +170,15 @@ def _tenant_faults(state: State, name: TenantId, body: TenantConfig) -> Iterator
     if len(set(domains)) != len(domains):
         yield "Expected each budget domain once"
     for budget in body.budgets:
-        if budget.domain not in state.config.domains:
+        domain = state.config.domains.get(budget.domain)
+        if domain is None:
             yield f"Expected a budget domain, but got {budget.domain!r}"
-        yield from _level_faults(state, tenant_scope(name), budget.domain, budget.dimensions)
-    for domain in sorted(state.config.domains):
-        if domain not in domains:
-            yield from _still_used(state, tenant_scope(name), domain, ())
+        prices = domain.config.prices if domain else None
+        scope = tenant_scope(name)
+        yield from _level_faults(state, scope, budget.domain, budget.dimensions, prices)
+    for other in sorted(state.config.domains):
+        if other not in domains:
+            yield from _still_used(state, tenant_scope(name), other, ())
 
 
 def _share_faults(body: TenantConfig) -> Iterator[str]:
@@ -203,13 +208,17 @@ def _pool_faults(state: State, name: str, body: PoolConfig) -> Iterator[str]:
 
 
 def _level_faults(
-    state: State, scope: str, domain: DomainId, dimensions: Sequence[DimensionConfig]
+    state: State,
+    scope: str,
+    domain: DomainId,
+    dimensions: Sequence[DimensionConfig],
+    prices: Prices | None,
 ) -> Iterator[str]:
     names = [dimension.name for dimension in dimensions]
     if not 0 < len(names) <= DIMENSIONS_MAX or len(set(names)) != len(names):
         yield f"Expected 1 to {DIMENSIONS_MAX} dimensions, each with a name of its own"
     for dimension in dimensions:
-        yield from contradictions(dimension)
+        yield from contradictions(dimension, prices)
         window = state.config.windows.get((scope, domain, dimension.name))
         if window is not None and (window.config.kind, window.config.unit) != (
             dimension.kind,

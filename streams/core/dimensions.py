@@ -1,21 +1,55 @@
-"""What is wrong with a dimension that somebody proposes: a sentence for each contradiction."""
+"""What is wrong with dimensions and prices that somebody proposes: a sentence for each."""
 
 from collections.abc import Iterator
 
-from schemas.inputs import DimensionConfig
+from schemas.inputs import DimensionConfig, Prices
 
-from .limits import LIMIT_MAX, WINDOW_MS_MAX
+from .configured import Domain
+from .limits import LIMIT_MAX, PRICE_MAX, WINDOW_MS_MAX
 from .pace import HUNDRED
 from .shape import valid_name
 
-UNITS = ("requests", "tokens", "slots", "runs")
+MONEY = "money"
+UNITS = ("requests", "tokens", "input_tokens", "output_tokens", MONEY, "slots", "runs")
 HELD = ("slots", "runs")
 """Units that count until the attempt ends."""
 KINDS = ("sliding", "fixed", "bucket", "concurrency")
 
 
-def contradictions(one: DimensionConfig) -> Iterator[str]:
-    """Each thing that is wrong; the first is told."""
+PRICES = ("input_micros", "output_micros", "call_micros")
+CURRENCY_CHARS = 3
+
+
+def price_faults(domain: Domain | None, prices: Prices | None) -> Iterator[str]:
+    """Each thing that is wrong with prices of a domain, as it is so far; the first is told."""
+    if prices is not None:
+        yield from _absurd(prices)
+    if domain is None or domain.config.prices is None:
+        return
+    before = domain.config.prices.currency
+    if prices is None or prices.currency != before:
+        for window in domain.all_windows():
+            if window.config.unit == MONEY:
+                limit = window.config.name
+                yield f"Expected prices in {before} while {limit} limits money: drop that first"
+
+
+def _absurd(prices: Prices) -> Iterator[str]:
+    currency = prices.currency
+    if len(currency) != CURRENCY_CHARS or not (currency.isascii() and currency.isupper()):
+        yield f"Expected a currency of three capital letters, but got {currency!r:.40}"
+    for field in PRICES:
+        micros = getattr(prices, field)
+        if not 0 <= micros <= PRICE_MAX:
+            yield f"Expected {field} from 0 to {PRICE_MAX}, but got {micros}"
+    if not any(getattr(prices, field) for field in PRICES):
+        yield f"Expected a price above 0 among {PRICES}, or no prices"
+
+
+def contradictions(one: DimensionConfig, prices: Prices | None) -> Iterator[str]:
+    """Each thing that is wrong in a domain with these prices; the first is told."""
+    if one.unit == MONEY and prices is None:
+        yield f"Expected the domain to have prices, since {one.name} limits money"
     if not valid_name(one.name):
         yield "Expected a printable dimension name"
     if one.unit not in UNITS:

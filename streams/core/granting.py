@@ -148,7 +148,7 @@ def granted(state: State, event: GrantIssued) -> None:
         config_version=event.config_version,
         send_within_ms=event.send_within_ms,
         charges=hold(windows, domain.cost_of(row), now_ms=state.window_now_ms),
-        prices=domain.config.prices,
+        prices=domain.config.prices if event.requests else None,
     )
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)

@@ -15,6 +15,9 @@ TOKENS_MAX = Tokens(1_000_000_000)
 """No model takes a context of this size; beyond it an amount is a mistake, not a cost."""
 WEIGHT_MAX = 1_000_000
 """Keys are divided by weights; within this range integers lose nothing that matters (R26)."""
+PRICE_MAX = 10**9
+"""A thousand of any currency for a million tokens, or a call: what a call can cost stays far below
+`LIMIT_MAX`, and sums of it within 64 bits."""
 LIMIT_MAX = 10**15
 """Above any provider's limit, span and count; keeps instants and products within 64 bits."""
 WINDOW_MS_MAX = Millis(366 * 86_400_000)

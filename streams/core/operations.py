@@ -17,7 +17,7 @@ from schemas.ids import (
 )
 from schemas.inputs import Prices
 from schemas.phase import Phase
-from schemas.units import Millis, Nanos, Requests, Slots, Tokens
+from schemas.units import Micros, Millis, Nanos, Requests, Slots, Tokens
 
 TERMINAL = frozenset(
     (
@@ -55,6 +55,9 @@ class Extra(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Digests of the usage reports that were heeded last."""
     tools: tuple[str, ...] = ()
     parent: OperationId | None = None
+    prices: Prices | None = None
+    """Those of the attempt that was charged last."""
+    charged_money: Micros = Micros(0)
 
 
 NOTHING = Extra()
@@ -95,8 +98,9 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """The attempt whose result was recorded last."""
     result_digest: bytes = b""
     """What that result said, so that a repeat is told from a conflict; empty if there was none."""
-    charged_tokens: Tokens = Tokens(0)
+    charged_input: Tokens = Tokens(0)
     """What that attempt was charged in the end; later usage corrects it."""
+    charged_output: Tokens = Tokens(0)
     extra: Extra | None = None
     """What most operations never have."""
 
@@ -115,10 +119,19 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
             self.extra = Extra()
         return self.extra
 
+    def charge(
+        self, input_tokens: Tokens, output_tokens: Tokens, money: Micros, prices: Prices | None
+    ) -> None:
+        """What its attempt was charged in the end, and the prices at which it was."""
+        self.charged_input, self.charged_output = input_tokens, output_tokens
+        if prices is not None or self.extra is not None:
+            extra = self.extend()
+            extra.prices, extra.charged_money = prices, money
+
     @property
-    def tokens(self) -> Tokens:
-        """What a call reserves: the estimated prompt and its own output ceiling."""
-        return Tokens(self.prompt_tokens + self.output_tokens_max)
+    def charged_tokens(self) -> Tokens:
+        """Input and output that were charged."""
+        return Tokens(self.charged_input + self.charged_output)
 
     @property
     def is_run(self) -> bool:

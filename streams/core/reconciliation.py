@@ -16,7 +16,7 @@ from schemas.events import (
 from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.inputs import OutcomeEvidence, ReconcileRequested, UsageReported
 from schemas.phase import Phase
-from schemas.units import Tokens
+from schemas.units import Micros, Tokens
 
 from . import settlement, uncertain, waiting
 from .by_hand import refused, unsigned
@@ -154,7 +154,7 @@ def resolve(
             events += settlement.after_return(state, operation, row, not_sent=1)
         return events
     if attempt.is_open:
-        used = settlement.used_tokens(attempt.tokens, found.prompt_tokens, found.output_tokens)
+        used = settlement.told(attempt, found.prompt_tokens, found.output_tokens)
         events.append(settlement.settlement(state, operation, attempt, used))
     return events
 
@@ -216,7 +216,7 @@ def reconciled(state: State, event: OutcomeReconciled) -> None:
 
 def _end(state: State, operation: OperationId, row: OperationRow, phase: Phase) -> None:
     if row.result_epoch != row.epoch:  # a settlement that follows says what it is charged
-        row.charged_tokens = Tokens(0)
+        row.charge(Tokens(0), Tokens(0), Micros(0), row.more.prices)
     row.result_epoch, row.result_digest = row.epoch, b""
     if phase is Phase.FAILED and row.cancel_reason is not None:
         phase = Phase.CANCELLED

@@ -28,12 +28,13 @@ from schemas.phase import Phase
 from schemas.units import Tokens
 
 from . import membership, retries, uncertain, unknowns, waiting
+from .budgets import priced
 from .fencing import named, speaks_for, stale
 from .holds import HoldKey
 from .limits import RESULT_DIGEST_BYTES, TOKENS_MAX
 from .operations import AttemptRow, OperationRow
 from .outcomes import Unreadable
-from .settlement import NOT_SENT, after_return, settlement, used_tokens
+from .settlement import NOT_SENT, after_return, settlement, told
 from .shape import reference
 from .starts import observe
 from .state import State
@@ -92,9 +93,9 @@ def _known(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence
         released = ReservationReleased(**named(asked), reason=NOT_SENT)
         closed: list[Event] = [released] if attempt.is_open else []
         return [recorded, *closed, *after_return(state, operation, row, not_sent=1)]
-    used = used_tokens(attempt.tokens, recorded.prompt_tokens, recorded.output_tokens)
+    used = told(attempt, recorded.prompt_tokens, recorded.output_tokens)
     if used is None and asked.outcome in REFUSED:
-        used = Tokens(0)  # the request credit stays spent, but no token was (F17)
+        used = priced(attempt.prices, Tokens(0), Tokens(0))  # the call stays spent (F17)
     closed = [settlement(state, operation, attempt, used)] if attempt.is_open else []
     if asked.outcome == RETRYABLE:
         return [recorded, *closed, *retries.after_failure(state, operation, row)]
@@ -148,7 +149,7 @@ def _of_no_newest(state: State, asked: ResultReported, code: Code) -> Sequence[E
 def _hold_closed(state: State, asked: ResultReported, held: AttemptRow) -> Sequence[Event]:
     if asked.outcome == NOT_SENT:
         return [ReservationReleased(**named(asked), reason=NOT_SENT)]
-    used = used_tokens(held.tokens, _tokens(asked.prompt_tokens), _tokens(asked.output_tokens))
+    used = told(held, _tokens(asked.prompt_tokens), _tokens(asked.output_tokens))
     return [settlement(state, asked.operation, held, used)]
 
 

@@ -15,10 +15,10 @@ from schemas.events import (
 )
 from schemas.ids import OperationId
 from schemas.phase import Phase
-from schemas.units import Millis, Tokens
+from schemas.units import Micros, Millis, Tokens
 
 from . import lanes, membership, waiting
-from .budgets import Cost, give_back, settle, settled_cost_ns
+from .budgets import Used, cost_after, give_back, priced, settle, settled_cost_ns
 from .cancellation import cancelled_work
 from .holds import HoldKey, key_of
 from .limits import NOT_SENT_MAX
@@ -31,32 +31,38 @@ NOT_SENT = "not_sent"
 
 
 def settlement(
-    state: State, operation: OperationId, attempt: AttemptRow, used: Tokens | None
+    state: State, operation: OperationId, attempt: AttemptRow, used: Used | None
 ) -> ReservationSettled:
     """The event that closes a reservation by what was used; None: as it was made."""
     held_ms = Millis(state.now_ms - attempt.granted_ms)
+    reserved, actual = cost_after(attempt, None), cost_after(attempt, used)
+    dimensions = state.config.domains[attempt.domain].dimensions()
     return ReservationSettled(
         **attempt.named(operation),
         domain=attempt.domain,
         tokens_reserved=attempt.tokens,
-        tokens_actual=used,
-        overdraft_tokens=Tokens(0 if used is None else max(0, used - attempt.tokens)),
+        tokens_actual=None if used is None else actual.tokens,
+        overdraft_tokens=Tokens(max(0, actual.tokens - attempt.tokens)),
         held_ms=held_ms,
         cost_reserved_ns=attempt.cost_ns,
-        cost_ns=settled_cost_ns(
-            state.config.domains[attempt.domain].dimensions(),
-            Cost(attempt.requests, attempt.tokens, attempt.slots),
-            tokens_actual=used,
-            hold_ms=held_ms,
-        ),
+        cost_ns=settled_cost_ns(dimensions, reserved, actual, hold_ms=held_ms),
+        input_tokens_actual=Tokens(0) if used is None else used.input_tokens,
+        money_micros=actual.money,
     )
 
 
-def used_tokens(reserved: Tokens, prompt: Tokens | None, output: Tokens | None) -> Tokens | None:
-    """Tokens used; None if unknown. Half a figure counts when it alone is above the reservation."""
-    least = Tokens((prompt or 0) + (output or 0))
-    known = prompt is not None and output is not None
-    return least if known or least > reserved else None
+def told(attempt: AttemptRow, prompt: Tokens | None, output: Tokens | None) -> Used | None:
+    """What it used; None if unknown. Half a figure counts if it is above what was reserved for it.
+
+    The other half then costs what was reserved.
+    """
+    if prompt is None or output is None:
+        reserved = attempt.prompt_tokens, attempt.output_tokens_max
+        prompt = max(reserved[0], prompt or Tokens(0))
+        output = max(reserved[1], output or Tokens(0))
+        if (prompt, output) == reserved:
+            return None
+    return priced(attempt.prices, prompt, output)
 
 
 def claim_by_due(state: State, operation: OperationId) -> Sequence[Event]:
@@ -118,7 +124,7 @@ def returned(state: State, event: ReservationReleased | ReservationExpired) -> N
     give_back(state.held(attempt), state.clocking)
     row = state.operation(event.operation)
     if row is not None and row.is_newest(attempt) and row.result_epoch == event.epoch:
-        row.charged_tokens = Tokens(0)  # recorded as not sent
+        row.charge(Tokens(0), Tokens(0), Micros(0), attempt.prices)  # recorded as not sent
         state.put(event.operation, row)
     lane, counter = state.counted(attempt)
     lane.correct(counter, -attempt.cost_ns, weight=attempt.weight, lift=attempt.lift)
@@ -128,8 +134,11 @@ def returned(state: State, event: ReservationReleased | ReservationExpired) -> N
 
 def settled(state: State, event: ReservationSettled) -> None:
     """The reservation is closed by what the call really took."""
-    used = event.tokens_reserved if event.tokens_actual is None else event.tokens_actual
-    attempt = _charged(state, event, used=event.tokens_actual, charged=used)
+    used = None
+    if event.tokens_actual is not None:
+        output = Tokens(event.tokens_actual - event.input_tokens_actual)
+        used = Used(event.input_tokens_actual, output, event.money_micros)
+    attempt = _charged(state, event, used)
     domain = state.config.domains[attempt.domain]
     lane, counter = state.counted(attempt)
     delta_ns = event.cost_ns - event.cost_reserved_ns
@@ -141,20 +150,19 @@ def settled(state: State, event: ReservationSettled) -> None:
 
 def forfeited(state: State, event: ReservationForfeited) -> None:
     """Closed without knowledge: the slot is back, the tokens are spent in full."""
-    _charged(state, event, used=None, charged=event.tokens_reserved)
+    _charged(state, event, None)
 
 
 def _charged(
     state: State,
     event: ReservationSettled | ReservationForfeited,
-    *,
-    used: Tokens | None,
-    charged: Tokens,
+    used: Used | None,
 ) -> AttemptRow:
     attempt = _close(state, event)
+    actual = cost_after(attempt, used)
     settle(
         state.held(attempt),
-        tokens_actual=used,
+        actual,
         now_ms=state.now_ms,
         send_within_ms=attempt.send_within_ms,
         clocking=state.clocking,
@@ -162,7 +170,7 @@ def _charged(
     attempt.charges = []
     row = state.operation(event.operation)
     if row is not None and row.is_newest(attempt):
-        row.charged_tokens = charged
+        row.charge(actual.input_tokens, actual.output_tokens, actual.money, attempt.prices)
         if row.result_epoch != event.epoch:  # no result of it was recorded
             row.result_epoch, row.result_digest = event.epoch, b""
         state.put(event.operation, row)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from schemas.codes import Code
 from schemas.events import Event, UsageCorrected, UsageRefused
 from schemas.inputs import DimensionConfig, UsageReported
-from schemas.units import Millis, Tokens
+from schemas.units import Micros, Millis, Requests, Slots, Tokens
 
 from . import lanes, reconciliation, unknowns
-from .budgets import tokens_cost_ns
+from .budgets import Cost, call_cost, cost_ns, priced
 from .exits import exit_ms
 from .fencing import named, speaks_for
 from .holds import HoldKey
@@ -45,8 +45,9 @@ def report(state: State, asked: UsageReported) -> Sequence[Event]:
 
 
 def _correction(asked: UsageReported, row: OperationRow) -> Sequence[Event]:
-    actual = Tokens(asked.prompt_tokens + asked.output_tokens)
-    if actual == row.charged_tokens or unknowns.digest(asked.evidence) in row.more.usage:
+    used = priced(row.more.prices, asked.prompt_tokens, asked.output_tokens)
+    charged = row.charged_input, row.charged_output
+    if used[:2] == charged or unknowns.digest(asked.evidence) in row.more.usage:
         return []
     return [
         UsageCorrected(
@@ -54,7 +55,11 @@ def _correction(asked: UsageReported, row: OperationRow) -> Sequence[Event]:
             domain=row.domain,
             evidence=asked.evidence,
             tokens_before=row.charged_tokens,
-            tokens_actual=actual,
+            tokens_actual=used.tokens,
+            input_tokens_before=row.charged_input,
+            input_tokens_actual=used.input_tokens,
+            money_before_micros=row.more.charged_money,
+            money_actual_micros=used.money,
         )
     ]
 
@@ -79,14 +84,16 @@ def corrected(state: State, event: UsageCorrected) -> None:
     """Ledger and counter follow the figure; windows only take what was used beyond their charge."""
     row = state.operation(event.operation)
     assert row is not None
-    row.charged_tokens = event.tokens_actual
+    prices = row.more.prices
+    before = _usage(event.input_tokens_before, event.tokens_before, event.money_before_micros)
+    actual = _usage(event.input_tokens_actual, event.tokens_actual, event.money_actual_micros)
+    reserved = call_cost(row.prompt_tokens, row.output_tokens_max, prices)
+    row.charge(actual.input_tokens, actual.output_tokens, actual.money, prices)
     unknowns.heeded(row, event.evidence)
     state.put(event.operation, row)
     domain = state.config.domains[event.domain]
     for window in domain.levels(event.tenant):
-        if window.config.unit != UNIT:
-            continue
-        extra = _beyond(window.config, row, event)
+        extra = _beyond(window.config, before, actual, reserved)
         if extra > 0:
             exit_at = exit_ms(
                 window.config,
@@ -96,16 +103,21 @@ def corrected(state: State, event: UsageCorrected) -> None:
             window.charge(extra, state.window_now_ms)
             window.set_exit(extra, Millis(exit_at - state.cell.stepped_ms))
     lane, counter = state.counted(row)
-    delta = event.tokens_actual - event.tokens_before
-    cost = tokens_cost_ns(domain.dimensions(), Tokens(abs(delta)))
-    delta_ns = cost if delta > 0 else -cost
+    costs = [cost_ns(domain.dimensions(), one, hold_ms=Millis(0)) for one in (before, actual)]
+    delta_ns = costs[1] - costs[0]
     # No grant's lift is known any more: as from before the last one.
     lane.correct(counter, delta_ns, weight=counter.row.weight, lift=-1)
     lanes.settle(domain, lane, delta_ns, None)
 
 
-def _beyond(dimension: DimensionConfig, row: OperationRow, event: UsageCorrected) -> int:
-    charged = event.tokens_before
-    if dimension.amount == "reserved" and charged > 0:  # 0: it may have been released
-        charged = max(charged, row.tokens)
-    return event.tokens_actual - charged
+def _usage(input_tokens: Tokens, tokens: Tokens, money: Micros) -> Cost:
+    """What was used alone, without request and slot."""
+    output_tokens = Tokens(tokens - input_tokens)
+    return Cost(Requests(0), tokens, Slots(0), 0, input_tokens, output_tokens, money)
+
+
+def _beyond(dimension: DimensionConfig, before: Cost, actual: Cost, reserved: Cost) -> int:
+    charged = before.amount(dimension)
+    if dimension.amount == "reserved" and before.tokens > 0:  # 0: it may have been released
+        charged = max(charged, reserved.amount(dimension))
+    return actual.amount(dimension) - charged

@@ -12,8 +12,13 @@ from schemas.lanes import BULK, INTERACTIVE, LANES
 from tests.support import cells as s
 from tests.support import core as c
 
+PRICES = i.Prices(currency="EUR", input_micros=3_000, output_micros=15_700, call_micros=2)
+DEARER = i.Prices(currency="EUR", input_micros=4_000, output_micros=15_700, call_micros=3)
 
-def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigProposed:
+
+def configured(
+    policy: str, slots: int = 4, requests: int = 9, prices: i.Prices = PRICES
+) -> i.ConfigProposed:
     return c.domain(
         c.dimension("slots", slots),
         c.dimension("requests", requests, window_ms=2_000, pace_percent=30),
@@ -23,7 +28,11 @@ def configured(policy: str, slots: int = 4, requests: int = 9) -> i.ConfigPropos
         c.dimension(
             "tokens-day", 9_000, window_ms=9_000, kind="fixed", reset_ms=500, reset_uncertainty_ms=7
         ),
+        c.dimension("input_tokens", 1_100, window_ms=2_500, instant="completion", amount="actual"),
+        c.dimension("output_tokens", 1_200, window_ms=2_000, kind="bucket"),
+        c.dimension("money", 25, window_ms=2_000, amount="actual", pace_percent=60),
         policy=policy,
+        prices=prices,
         waiting_count_max=9,
         send_within_ms=200,
         transit_ms=20,
@@ -123,7 +132,8 @@ class Asker:
 
     def configuration(self) -> i.Input:
         chance = self.chance
-        return configured(self.heard.policy, chance.choice([0, 1, 4]), chance.choice([0, 3, 9]))
+        slots, requests = chance.choice([0, 1, 4]), chance.choice([0, 3, 9])
+        return configured(self.heard.policy, slots, requests, chance.choice([PRICES, DEARER]))
 
     def start(self) -> i.Input:
         return c.start(self.some())

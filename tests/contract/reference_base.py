@@ -8,6 +8,7 @@ from schemas.codes import Code
 from schemas.ids import OperationId
 from schemas.phase import Phase
 from tests.contract.reference_ledger import Ledger
+from tests.contract.reference_prices import Used, price, usage
 from tests.contract.reference_work import Attempt, Work
 
 HoldName = tuple[OperationId, int, int]
@@ -97,18 +98,27 @@ class Base:
 
     # -- how a reservation ends ------------------------------------------------------------------
 
-    def settle(self, operation: OperationId, attempt: Attempt, used: int | None) -> None:
+    def settle(self, operation: OperationId, attempt: Attempt, used: Used | None) -> None:
         held_ms = self.now_ms - attempt.granted_ms
-        cost = self.ledger.settle(attempt, used, self.now_ms)
-        overdraft = max(0, (used or 0) - (attempt.tokens or 0))
-        self.say(e.ReservationSettled, operation, attempt.epoch, used, overdraft, held_ms, cost)
-        self.charge(operation, attempt, (attempt.tokens or 0) if used is None else used)
+        actual = None if used is None else usage(used, attempt.prices)
+        cost = self.ledger.settle(attempt, actual, self.now_ms)
+        tokens = None if used is None else sum(used)
+        overdraft = max(0, (tokens or 0) - attempt.takes.get("tokens", 0))
+        paid = (actual or attempt.takes).get("money", 0)
+        amounts = (tokens, used[0] if used else 0, paid, overdraft)
+        self.say(e.ReservationSettled, operation, attempt.epoch, *amounts, held_ms, cost)
+        self.charge(operation, attempt, used)
         self.close(operation, attempt)
 
-    def charge(self, operation: OperationId, attempt: Attempt, tokens: int) -> None:
+    def charge(self, operation: OperationId, attempt: Attempt, used: Used | None) -> None:
+        """None: as it was reserved."""
         work = self.work.get(operation)
         if work is not None and self.is_newest(work, attempt):
-            work.charged, work.ended_epoch = tokens, attempt.epoch
+            takes = attempt.takes
+            reserved = (takes.get("input_tokens", 0), takes.get("output_tokens", 0))
+            work.charged = reserved if used is None else used
+            work.prices, work.ended_epoch = attempt.prices, attempt.epoch
+            work.paid = price(attempt.prices, *work.charged)
 
     def give_back(self, operation: OperationId, attempt: Attempt, kind: type, *why: str) -> None:
         self.say(kind, operation, *why)
@@ -116,7 +126,7 @@ class Base:
         work = self.work.get(operation)
         newest = work is not None and self.is_newest(work, attempt)
         if newest and work is not None and work.ended_epoch == attempt.epoch:
-            work.charged = 0
+            work.charged, work.paid, work.prices = (0, 0), 0, attempt.prices
         self.close(operation, attempt)
 
     def close(self, operation: OperationId, attempt: Attempt) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas import inputs as i
 from schemas.inputs import DimensionConfig
+from tests.contract.reference_prices import Vector, needs
 from tests.contract.reference_windows import (
     NANOS,
     amount,
@@ -97,10 +98,14 @@ class Ledger:
         one = self.current(*place)
         return None if one is None else (one.limit, one.window_ms or 0)
 
+    def takes(self, work: Work) -> Vector:
+        """What a call of it takes, at the prices in force."""
+        return needs(work.asked, self.domains[work.asked.domain].prices)
+
     def never_fits(self, work: Work) -> bool:
         """Alone above a limit; a limit of zero is a pause."""
         levels = self.levels(work.asked.domain, work.asked.tenant)
-        return any(0 < one.limit < amount(one, work.tokens) for _, _, one in levels)
+        return any(0 < one.limit < amount(one, self.takes(work)) for _, _, one in levels)
 
     def forget_before(self, now_ms: int) -> None:
         """What has left counts no more; a bucket begins to be refilled with it."""
@@ -150,24 +155,24 @@ class Ledger:
         if one.kind == "bucket":
             self.debts[place] = refilled_ns(one, self.debts.get(place, 0), amount, at_ms)
 
-    def fits(self, levels: Iterable[Level], tokens: int | None, *, at_ms: int = 0) -> bool:
+    def fits(self, levels: Iterable[Level], takes: Vector, *, at_ms: int = 0) -> bool:
         """Whether a call fits everywhere, once all has left that leaves until `at_ms`."""
         return all(
             wanted == 0 or wanted + self.used(level, at_ms) <= level[2].limit
             for level in levels
-            for wanted in [amount(level[2], tokens)]
+            for wanted in [amount(level[2], takes)]
         )
 
-    def earliest_ms(self, levels: list[Level], tokens: int | None) -> int | None:
+    def earliest_ms(self, levels: list[Level], takes: Vector) -> int | None:
         """The first instant at which exits alone make it fit, or None."""
         exits = sorted({0, *(charge.exit_ms or 0 for charge in self.charges)})
         buckets = [level for level in levels if level[2].kind == "bucket"]
         others = [level for level in levels if level not in buckets]
-        found = [next((at for at in exits if self.fits(others, tokens, at_ms=at)), None)]
+        found = [next((at for at in exits if self.fits(others, takes, at_ms=at)), None)]
         for level in buckets:
             last_ms = max(self.now_ms, *exits) + 2 * (level[2].window_ms or 0)
             every = range(self.now_ms, last_ms)
-            fits = partial(self.fits, [level], tokens)
+            fits = partial(self.fits, [level], takes)
             at = bisect_left(every, 1, key=lambda at_ms, fits=fits: fits(at_ms=at_ms))
             found.append(every[at] if at < len(every) else None)
         return None if None in found else max(at for at in found if at is not None)
@@ -177,19 +182,20 @@ class Ledger:
         levels = self.levels(work.asked.domain, work.asked.tenant)
         if work.deadline_ms <= now_ms:
             return "deadline"
-        paced_ms = self.paced_ms(levels, work.tokens)
-        if self.fits(levels, work.tokens) and paced_ms <= now_ms:
+        takes = self.takes(work)
+        paced_ms = self.paced_ms(levels, takes)
+        if self.fits(levels, takes) and paced_ms <= now_ms:
             return "fits"
-        earliest_ms = self.earliest_ms(levels, work.tokens)
+        earliest_ms = self.earliest_ms(levels, takes)
         if earliest_ms is None or max(earliest_ms, paced_ms) < work.deadline_ms:
             return "stays"
         return "not_before"
 
-    def paced_ms(self, levels: list[Level], tokens: int | None) -> int:
+    def paced_ms(self, levels: list[Level], takes: Vector) -> int:
         """From when every pace lets a call through: less than its burst is then left to drain."""
         opens = [0]
         for scope, domain, one in levels:
-            if amount(one, tokens) and (burst_ns := burst(one)) is not None:
+            if amount(one, takes) and (burst_ns := burst(one)) is not None:
                 drained_ns = self.drained.get((scope, domain, one.name), 0)
                 opens.append((drained_ns - burst_ns) // NANOS + 1)
         return max(opens)
@@ -208,7 +214,7 @@ class Ledger:
 
     def hold(self, attempt: Attempt) -> None:
         levels = self.levels(attempt.asked.domain, attempt.asked.tenant)
-        attempt.charges = [Charge(*level, amount(level[2], attempt.tokens)) for level in levels]
+        attempt.charges = [Charge(*level, amount(level[2], attempt.takes)) for level in levels]
         self.charges += attempt.charges
         for charge in attempt.charges:
             self.pace(charge, charge.amount, attempt.granted_ms)
@@ -232,7 +238,7 @@ class Ledger:
         """A charge of nothing has left as soon as its instant is there."""
         return not charge.amount and (charge.exit_ms or self.now_ms + 1) <= self.now_ms
 
-    def settle(self, attempt: Attempt, actual: int | None, now_ms: int) -> int:
+    def settle(self, attempt: Attempt, actual: Vector | None, now_ms: int) -> int:
         """The call has ended; what it cost."""
         self.drop(charge for charge in attempt.charges if charge.dimension.kind == "concurrency")
         self.drop([charge for charge in attempt.charges if self.is_over(charge)])
@@ -246,15 +252,18 @@ class Ledger:
             if charge.exit_ms is None and charge.dimension.window_ms:
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
         dimensions = self.domains[attempt.asked.domain].dimensions
-        return cost_ns(dimensions, attempt.tokens, actual, now_ms - attempt.granted_ms)
+        return cost_ns(dimensions, attempt.takes, actual, now_ms - attempt.granted_ms)
 
-    def correct(self, work: Work, before: int, actual: int, now_ms: int) -> None:
+    def correct(self, work: Work, before: Vector, actual: Vector, now_ms: int) -> None:
         """Use beyond the charge counts from now on; nothing comes back."""
+        reserved = needs(work.asked, work.prices)
         for level in self.levels(work.asked.domain, work.asked.tenant):
             dimension = level[2]
-            reserved = dimension.amount == "reserved" and before > 0
-            extra = actual - (max(before, work.tokens or 0) if reserved else before)
-            if dimension.unit == "tokens" and extra > 0:
+            charged = amount(dimension, before)
+            if dimension.amount == "reserved" and before["tokens"] > 0:
+                charged = max(charged, amount(dimension, reserved))
+            extra = amount(dimension, actual) - charged
+            if extra > 0:
                 charge = Charge(*level, extra)
                 charge.exit_ms = self.leaves_ms(charge, now_ms)
                 self.charges.append(charge)

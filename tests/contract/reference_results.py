@@ -98,7 +98,7 @@ class Results(Trouble):
             self.give_back(operation, attempt, e.ReservationReleased, "not_sent")
         else:
             used = self.used(attempt, asked.prompt_tokens, asked.output_tokens)
-            self.settle(operation, attempt, 0 if used is None and outcome in PAUSES else used)
+            self.settle(operation, attempt, (0, 0) if used is None and outcome in PAUSES else used)
         if outcome == "not_sent":
             self.come_back(operation)
         elif outcome == "retryable":

@@ -71,10 +71,11 @@ class Saving(Results):
         """It saves, unless its earliest fit is too far."""
         work = self.work[operation]
         levels = self.ledger.levels(work.asked.domain, work.asked.tenant)
+        takes = self.ledger.takes(work)
         known = [
-            max(exits_ms, self.ledger.paced_ms([one], work.tokens))
+            max(exits_ms, self.ledger.paced_ms([one], takes))
             for one in levels
-            if (exits_ms := self.ledger.earliest_ms([one], work.tokens)) is not None
+            if (exits_ms := self.ledger.earliest_ms([one], takes)) is not None
         ]
         earliest_ms = max(known, default=0)
         if earliest_ms > self.now_ms + self.domain(work).saving_max_ms:
@@ -94,7 +95,9 @@ class Saving(Results):
         if level[0] != "domain" and saver.asked.tenant != work.asked.tenant:
             return 0
         lower = LANES.index(work.asked.lane) >= LANES.index(saver.asked.lane)
-        return amount(level[2], saver.tokens) if lower or saver.asked.lane == BULK else 0
+        return (
+            amount(level[2], self.ledger.takes(saver)) if lower or saver.asked.lane == BULK else 0
+        )
 
     def may_be_held_back(self, work: Work) -> bool:
         """By a saver of bulk: whether bulk is owed its floor is not known here."""

@@ -7,6 +7,7 @@ from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import OperationId
 from schemas.phase import Phase
+from tests.contract.reference_prices import Used, usage
 from tests.contract.reference_retries import Retries
 from tests.contract.reference_work import WAITS, Attempt, Work
 
@@ -147,7 +148,7 @@ class Trouble(Retries):
             held_ms = self.now_ms - attempt.granted_ms
             self.say(e.ReservationForfeited, operation, epoch, held_ms)
             self.ledger.settle(attempt, None, self.now_ms)
-            self.charge(operation, attempt, attempt.tokens or 0)
+            self.charge(operation, attempt, None)
             self.close(operation, attempt)
         if work is not None and work.phase is Phase.UNKNOWN and self.is_newest(work, attempt):
             self.shut(operation, "hold_bound")
@@ -219,15 +220,20 @@ class Trouble(Retries):
             self.settle(operation, attempt, used)
 
     def found_out(self, operation: OperationId, work: Work, verdict: str) -> None:
-        work.charged = work.charged if work.ended_epoch == work.epoch else 0
+        if work.ended_epoch != work.epoch:
+            work.charged, work.paid = (0, 0), 0
         work.ended_epoch, work.told = work.epoch, None
         is_over = verdict == "failed" and work.cancel
         self.finish(operation, Phase.CANCELLED if is_over else FOUND[verdict])
 
-    def used(self, attempt: Attempt, prompt: int | None, output: int | None) -> int | None:
-        least = (prompt or 0) + (output or 0)
-        known = prompt is not None and output is not None
-        return least if known or least > (attempt.tokens or 0) else None
+    def used(self, attempt: Attempt, prompt: int | None, output: int | None) -> Used | None:
+        """Of half a figure the other half is as it was reserved."""
+        if prompt is not None and output is not None:
+            return prompt, output
+        most_in, most_out = (attempt.takes.get(f"{one}_tokens", 0) for one in ("input", "output"))
+        if (prompt or 0) <= most_in and (output or 0) <= most_out:
+            return None
+        return max(prompt or 0, most_in), max(output or 0, most_out)
 
     def usage(self, asked: i.UsageReported) -> None:
         work, operation, epoch = self.work.get(asked.operation), asked.operation, asked.epoch
@@ -247,9 +253,15 @@ class Trouble(Retries):
         return self.correct(asked, work, again=asked.evidence in work.usage)
 
     def correct(self, asked: i.UsageReported, work: Work, *, again: bool) -> None:
-        actual = asked.prompt_tokens + asked.output_tokens
-        if actual != work.charged and not again:
-            before, work.charged = work.charged, actual
-            work.usage.add(asked.evidence)
-            self.say(e.UsageCorrected, asked.operation, asked.epoch, before, actual)
-            self.ledger.correct(work, before, actual, self.now_ms)
+        used = asked.prompt_tokens, asked.output_tokens
+        if used == work.charged or again:
+            return
+        before = {**usage(work.charged, work.prices), "money": work.paid}
+        actual = usage(used, work.prices)
+        work.charged, work.paid = used, actual["money"]
+        work.usage.add(asked.evidence)
+        told = [
+            one[unit] for unit in ("tokens", "input_tokens", "money") for one in (before, actual)
+        ]
+        self.say(e.UsageCorrected, asked.operation, asked.epoch, *told)
+        self.ledger.correct(work, before, actual, self.now_ms)

@@ -123,12 +123,12 @@ class Turns(Saving):
             return verdict
         levels = self.ledger.levels(work.asked.domain, work.asked.tenant)
         lower = [less(level, self.vector(work, level)) for level in levels]
-        if not self.ledger.fits(lower, work.tokens):
+        if not self.ledger.fits(lower, self.ledger.takes(work)):
             return "maybe" if self.may_be_held_back(work) else "held"
         if work.asked.lane == BULK and self.both_bulk(work):
             percent = self.domain(work).bulk_reserve_percent
             lowest = [less(level, kept(level, percent)) for level in lower]
-            return verdict if self.ledger.fits(lowest, work.tokens) else "floor"
+            return verdict if self.ledger.fits(lowest, self.ledger.takes(work)) else "floor"
         return verdict
 
     def takes_reserve(self, work: Work) -> bool:
@@ -137,7 +137,7 @@ class Turns(Saving):
         percent = self.domain(work).bulk_reserve_percent
         levels = self.ledger.levels(work.asked.domain, work.asked.tenant)
         lower = [less(level, kept(level, percent)) for level in levels]
-        return not self.ledger.fits(lower, work.tokens)
+        return not self.ledger.fits(lower, self.ledger.takes(work))
 
     def free_members(self, pool: str) -> list[tuple[int, str]]:
         """Minus the free places, and the name."""
@@ -155,12 +155,15 @@ class Turns(Saving):
         work.phase, work.epoch = Phase.GRANTED, work.epoch + 1
         holder = min(self.free_members(work.asked.pool))[1]
         claim_by_ms = min(self.now_ms + self.domain(work).claim_by_ms, work.deadline_ms)
+        takes, is_run = self.ledger.takes(work), work.asked.turns_max is not None
+        prices = None if is_run else self.domain(work).prices
         attempt = work.attempt = Attempt(
-            work.asked, work.tokens, work.incarnation, work.starts + 1, work.epoch, holder,
+            work.asked, takes, prices, work.incarnation, work.starts + 1, work.epoch, holder,
             self.now_ms, claim_by_ms,
         )  # fmt: skip
         self.ledger.hold(attempt)
-        named = (holder, attempt.number, work.epoch, claim_by_ms, work.tokens or 0)
+        amounts = (takes.get("tokens", 0), takes.get("money", 0))
+        named = (holder, attempt.number, work.epoch, claim_by_ms, *amounts)
         stands = self.ledger.pools[work.asked.pool].standing and work.asked.effect != "unsafe"
         stands = stands and self.offered.get(holder) == self.epoch
         progress = (work.checkpoint, work.checkpoint_ref, self.unstepped_ms if stands else None)

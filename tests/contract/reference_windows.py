@@ -4,23 +4,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from schemas.inputs import DimensionConfig
+from tests.contract.reference_prices import Vector
 from tests.contract.reference_work import Charge
 
 NANOS = 1_000_000
 """In a millisecond."""
 
 
-def amount(dimension: DimensionConfig, tokens: int | None) -> int:
-    if tokens is None:
-        return 0
-    return tokens if dimension.unit == "tokens" else 1
+def amount(dimension: DimensionConfig, takes: Vector) -> int:
+    return takes.get(dimension.unit, 0)
 
 
-def settled(dimension: DimensionConfig, reserved: int, actual: int | None) -> int:
+def settled(dimension: DimensionConfig, reserved: int, actual: Vector | None) -> int:
     """What is charged in the end."""
-    if dimension.unit != "tokens" or actual is None:
-        return reserved
-    return actual if dimension.amount == "actual" else max(reserved, actual)
+    used = reserved if actual is None else actual.get(dimension.unit, reserved)
+    return used if dimension.amount == "actual" else max(reserved, used)
 
 
 def burst(dimension: DimensionConfig) -> int | None:
@@ -69,7 +67,7 @@ def refilled_ns(bucket: DimensionConfig, before_ns: int, amount: int, at_ms: int
 
 
 def cost_ns(
-    dimensions: Iterable[DimensionConfig], reserved: int | None, actual: int | None, held_ms: int
+    dimensions: Iterable[DimensionConfig], reserved: Vector, actual: Vector | None, held_ms: int
 ) -> int:
     """How long the call alone occupies its scarcest dimension (scheduling.md section 1)."""
     costs = [1]

@@ -7,6 +7,7 @@ from schemas import inputs as i
 from schemas.codes import Code
 from schemas.inputs import DimensionConfig, ResultReported
 from schemas.phase import Phase
+from tests.contract.reference_prices import Used, Vector
 
 LIVE = frozenset({Phase.GRANTED, Phase.LEASED, Phase.STARTED, Phase.UNKNOWN})
 WAITS = frozenset({Phase.WAITING, Phase.PARKED})
@@ -30,8 +31,9 @@ class Attempt:
     """One grant, as long as somebody may want to know of it."""
 
     asked: i.OperationSubmitted
-    tokens: int | None
-    """None for a run, which reserves nothing."""
+    takes: Vector
+    prices: i.Prices | None
+    """Those at which it is paid; none for a run."""
     incarnation: int
     number: int
     epoch: int
@@ -97,7 +99,10 @@ class Work:
     """The result that was recorded last, if a result was."""
     ended_epoch: int = 0
     not_executed_epoch: int = 0
-    charged: int = 0
+    charged: Used = (0, 0)
+    paid: int = 0
+    prices: i.Prices | None = None
+    """Those of the attempt that was charged last."""
     usage: set[str] = field(default_factory=set)
 
     def second(self, asked: ResultReported, code: Code) -> Code | None:
@@ -112,9 +117,3 @@ class Work:
         said = ["member", "member_epoch", "outcome", "prompt_tokens", "output_tokens", "result_ref"]
         differs = any(getattr(told, name) != getattr(asked, name) for name in said)
         return Code.SETTLEMENT_CONFLICT if differs else None
-
-    @property
-    def tokens(self) -> int | None:
-        if self.asked.turns_max is not None:
-            return None
-        return self.asked.prompt_tokens + (self.asked.output_tokens_max or 0)

@@ -130,7 +130,7 @@ def test_f06_a_lease_is_judged_on_one_clock(off_s):
 
 def test_f19_usage_that_is_zero_absent_or_half_a_figure_is_told_apart():
     scene = Scene(tokens(2_000, amount="actual"), call_s=LONG)
-    scene.at(0, *[scene.job(name, 500) for name in "ABC"])
+    scene.at(0, *[scene.job(name, 400, output_tokens_max=100) for name in "ABC"])
     charged = []
     for (_, grant), usage in zip(scene.grants, ((0, 0), (None, None), (None, 40)), strict=True):
         events = scene.at(1, c.result(grant, prompt_tokens=usage[0], output_tokens=usage[1]))
@@ -146,7 +146,7 @@ BROKEN = [(7, -15), (-3_327, 5), (2**40, 5)]
 @pytest.mark.parametrize("usage", BROKEN)
 def test_f20_broken_usage_is_set_aside_and_settled_at_the_estimate(usage):
     scene = Scene(tokens(10_000, amount="actual"), call_s=LONG)
-    scene.at(0, scene.job("A", 500))
+    scene.at(0, scene.job("A", 400, output_tokens_max=100))
     prompt, output = usage
     events = scene.at(1, c.result(newest(scene), prompt_tokens=prompt, output_tokens=output))
     assert s.one(e.ResultRecorded, events).usage_code == Code.USAGE_OUT_OF_RANGE

@@ -53,8 +53,8 @@ DETAILS = {
     e.CancellationForgotten: "operation",
     e.OperationCancelled: "operation",
     e.CancelSignalled: "operation epoch",
-    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens checkpoint checkpoint_ref"
-    " started_ms by_floor skipped",
+    e.GrantIssued: "operation member attempt epoch claim_by_ms tokens money_micros"
+    " checkpoint checkpoint_ref started_ms by_floor skipped",
     e.GrantRevoked: "operation epoch reason",
     e.GrantExpired: "operation epoch",
     e.StartAccepted: "operation epoch latest_arrival_ms commits_entitlement",
@@ -62,7 +62,8 @@ DETAILS = {
     e.SendObserved: "operation latest_arrival_ms",
     e.ResultRecorded: "operation outcome late",
     e.ResultRefusedStale: "operation epoch code",
-    e.ReservationSettled: "operation epoch tokens_actual overdraft_tokens held_ms cost_ns",
+    e.ReservationSettled: "operation epoch tokens_actual input_tokens_actual money_micros"
+    " overdraft_tokens held_ms cost_ns",
     e.ReservationReleased: "operation reason",
     e.ReservationExpired: "operation",
     e.OperationExpired: "operation reason",
@@ -88,7 +89,8 @@ DETAILS = {
     e.ManualRetryAccepted: "operation deadline_ms",
     e.ManualActionRefused: "operation action code",
     e.CooldownSet: "domain cause until_ms",
-    e.UsageCorrected: "operation epoch tokens_before tokens_actual",
+    e.UsageCorrected: "operation epoch tokens_before tokens_actual input_tokens_before"
+    " input_tokens_actual money_before_micros money_actual_micros",
     e.UsageRefused: "operation epoch code",
     e.SavingStarted: "operation skips",
 }
@@ -218,6 +220,7 @@ def any_number(state: State, asked: i.CheckpointReported) -> Code | None:
 
 
 refusal = checkpoints._refusal
+priced = budgets.priced
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
 ends_ms, window_charge = leases.ends_ms, Window.charge
 
@@ -237,6 +240,8 @@ FAULTS = {
         lambda *about, **more: settled_cost_ns(*about, **more) + 1,
         "ReservationSettled",
     ),
+    "money is for nothing": (budgets, "money_of", lambda *_: 0, "GrantIssued"),
+    "all input is output": (settlement, "priced", lambda of, a, b: priced(of, 0, a + b), "Settled"),
     "leases last too long": (leases, "ends_ms", lambda *of: ends_ms(*of) + 50, "Lease"),
     "unsafe work is tried again": (
         retries,

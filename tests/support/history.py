@@ -205,8 +205,7 @@ class History:
             authority_epoch=self.head.epoch,
             **{name: getattr(admitted, name) for name in INTENT},
         )
-        made = replace(made, **changes)
-        self.grants[operation] = made
+        made = self.grants[operation] = replace(made, **changes)
         return made
 
     def grant(self, operation: OperationId, **changes: Any) -> int:
@@ -264,6 +263,8 @@ class History:
             held_ms=1,
             cost_reserved_ns=grant.cost_ns,
             cost_ns=grant.cost_ns,
+            money_micros=grant.money_micros,
+            input_tokens_actual=min(grant.prompt_tokens, changes.get("tokens_actual") or 99),
         )
         return replace(made, **changes)
 

@@ -187,7 +187,8 @@ def correct(history: History, operation: OperationId, **changes: int) -> int:
     asked = i.UsageReported(
         **named, unit="tokens", prompt_tokens=10, output_tokens=30, evidence="u"
     )
-    charge = {"tokens_before": 30, "tokens_actual": 40, **changes}
+    parts = {"input_tokens_before": 10, "input_tokens_actual": 10}
+    charge = {"tokens_before": 30, "tokens_actual": 40, **parts, **changes}
     return history.append([asked], [e.UsageCorrected(**named, domain="d", evidence="u", **charge)])
 
 

@@ -8,6 +8,8 @@ import pytest
 from evenhand.cli.configuration import ConfigFile, read, stages
 from evenhand.cli.development import CONFIG
 
+PRICES = "[domains.d]\ndimensions = []\n[domains.d.prices]\n"
+
 
 def written(tmp_path: Path, text: str, name: str = "config.toml") -> Path:
     file = tmp_path / name
@@ -62,6 +64,9 @@ def test_the_file_may_name_author_and_reason(tmp_path: Path) -> None:
         ("[tenants.t]\nwieght = 2\n", "wieght"),
         ("[domains.d]\n", "dimensions"),
         ('[tenants.t]\nweight = "two"\n', "weight"),
+        (f'{PRICES}currency = "EUR"\ninput_micros = 2.5\n', "input_micros"),
+        (f'{PRICES}currency = "EUR"\ncall_micros = "cheap"\n', "call_micros"),
+        (f"{PRICES}call_micros = 1\n", "currency"),
         ("surprise = 1\n", "surprise"),
         ("[tenants.t\n", "Expected"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from schemas import events as e
 from schemas.codec import encode
 from schemas.inputs import TenantBudget
-from streams.core.budgets import Cost, cost_ns, settled_cost_ns, settled_tokens
+from streams.core.budgets import Cost, cost_ns, settled_amount, settled_cost_ns
 from streams.core.limits import COST_NS_MAX, TOKENS_MAX, WINDOW_MS_MAX
 from tests.support import cells as s
 from tests.support import core as c
@@ -52,8 +52,6 @@ SETTLED = [
     ("actual", 100, 50, 50),
     ("actual", 100, 0, 0),
     ("actual", 100, 200, 200),
-    ("actual", 100, None, 100),
-    ("reserved", 100, None, 100),
 ]
 
 
@@ -62,9 +60,10 @@ def test_only_an_actual_dimension_refunds_and_every_one_charges_an_overdraft(
     amount, reserved, actual, charged
 ):
     one = c.dimension("tokens", 1_000, amount=amount)
-    assert settled_tokens(one, reserved, actual) == charged
+    assert settled_amount(one, reserved, actual) == charged
     expected = max(1, charged * MINUTE_NS // 1_000)
-    assert settled_cost_ns([one], Cost(1, reserved, 1), tokens_actual=actual, hold_ms=0) == expected
+    costs = Cost(1, reserved, 1), Cost(1, actual, 1)
+    assert settled_cost_ns([one], *costs, hold_ms=0) == expected
 
 
 def test_a_broken_usage_figure_cannot_make_a_cost_that_no_event_can_hold():

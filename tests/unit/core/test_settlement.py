@@ -199,8 +199,8 @@ def test_work_is_given_up_after_so_many_starts_that_led_to_no_call():
     assert grant.attempt == NOT_SENT_MAX
 
 
-@pytest.mark.parametrize(("output", "charged"), [(99, None), (100, None), (101, 101)])
-def test_half_a_figure_of_use_counts_when_it_alone_is_above_the_reservation(output, charged):
+@pytest.mark.parametrize(("output", "charged"), [(89, None), (90, None), (91, 101)])
+def test_half_a_figure_of_use_counts_when_it_is_above_what_was_reserved_for_it(output, charged):
     cell = s.cell(c.dimension("tokens", 900), c.dimension("slots", 9))
     grant = s.started(cell, c.submitted("a", "1"))
     events = cell.run(c.result(grant, prompt_tokens=None, output_tokens=output))
