@@ -130,9 +130,11 @@ def again(within_s: float, error: Exception) -> bool | float:
 
 @contextmanager
 def reached() -> Iterator[None]:
-    """Inside, no answer is Unreachable."""
+    """Inside, no answer is Unreachable; an address that is none is no matter of time."""
     try:
         yield
+    except httpx.UnsupportedProtocol as error:
+        raise EvenhandError("Expected an address of the API that begins with http://") from error
     except httpx.TransportError as error:
         raise Unreachable(f"Expected an answer, but {type(error).__name__}: {error}") from error
 
@@ -141,7 +143,7 @@ def connection(url: str | None, api_key: str | None) -> dict[str, Any]:
     """What a client of httpx is made of; None means the environment's value."""
     key = api_key or environ.get("EVENHAND_API_KEY")
     return {
-        "base_url": url or environ.get("EVENHAND_API_URL", DEFAULT_URL),
+        "base_url": url or environ.get("EVENHAND_API_URL") or DEFAULT_URL,
         "headers": {"Authorization": f"Bearer {key}"} if key else {},
     }
 

@@ -135,7 +135,7 @@ class TopicReader:
             if back_s:
                 places = self._earlier(places, back_s)
         except KafkaException as error:
-            raise Unreachable(f"Expected the end of {name}, but {error}") from error
+            raise Unreachable(f"Expected the end of {name}, but: {error.args[0].str()}") from error
         self._consumer.assign(places)
 
     def read(self, wait_s: float) -> Sequence[Any]:
@@ -249,9 +249,10 @@ def partitions(client: Producer | Consumer, name: str) -> int:
     try:
         found = client.list_topics(name, timeout=ASK_TIMEOUT_S).topics[name]
     except KafkaException as error:
-        raise Unreachable(f"Expected a broker to answer, but {error}") from error
+        raise Unreachable(f"Expected a broker to answer, but: {error.args[0].str()}") from error
     if found.error is not None:
-        raise Unreachable(f"Expected topic {name} (evenhand topics apply), but {found.error}")
+        told = found.error.str()
+        raise Unreachable(f"Expected topic {name} (evenhand topics apply), but: {told}")
     return len(found.partitions)
 
 

@@ -31,6 +31,7 @@ class KafkaLogs:
     """`Logs` on a real cluster."""
 
     def __init__(self, *, bootstrap: str, prefix: str, cell: CellId) -> None:
+        self._bootstrap = bootstrap
         self._names = {topic: full_name(prefix, cell, topic) for topic in Topic}
         self._consumer = Consumer(
             {
@@ -46,7 +47,7 @@ class KafkaLogs:
                 # A stretch is read by seeking: what lies behind it would be fetched for nothing.
                 "fetch.message.max.bytes": 1 << 20,
                 "queued.min.messages": STRETCH_MAX,
-                "log_level": 3,
+                "log_level": 2,  # whoever asks is told why nothing answers, and once
             }
         )
         self._partitions: dict[Topic, int] = {}
@@ -58,9 +59,9 @@ class KafkaLogs:
             try:
                 found: Any = self._consumer.list_topics(name, ANSWER_SECONDS).topics[name]
             except KafkaException as error:
-                raise LogSilent(f"{name}: {error.args[0]}") from error
+                raise self._silent(name, error.args[0]) from error
             if found.error is not None:
-                raise LogSilent(f"{name}: {found.error}")
+                raise self._silent(name, found.error)
             self._partitions[topic] = len(found.partitions)
         return self._partitions[topic]
 
@@ -113,8 +114,11 @@ class KafkaLogs:
         try:
             start, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
         except KafkaException as error:
-            raise LogSilent(f"{place.topic}:{partition}: {error.args[0]}") from error
+            raise self._silent(f"{place.topic}:{partition}", error.args[0]) from error
         return start, end
+
+    def _silent(self, place: str, error: KafkaError) -> LogSilent:
+        return LogSilent(f"Expected {place} at {self._bootstrap}, but: {error.str()}")
 
 
 def _record(message: Message, *, headers: bool) -> Record | None:

@@ -68,6 +68,7 @@ def audit(
 
     Raises:
         LogTrimmed: a part of the journal is gone; nothing was judged.
+        RecordUnreadable: a line of the provider's record is no JSON object.
     """
     auditor = _Auditor(logs, cell, partition_of)
     for record in logs.read(Topic.JOURNAL, 0, 0):

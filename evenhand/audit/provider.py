@@ -19,6 +19,10 @@ from .cursor import Cursor
 CHECK = "provider"
 
 
+class RecordUnreadable(Exception):
+    """A line of the provider's record is no JSON object: nothing was compared with it."""
+
+
 class Provider:
     """Calls that may have gone out, by the key that the provider sees."""
 
@@ -32,10 +36,14 @@ class Provider:
         return {e.StartAccepted: self._accepted, e.ReservationReleased: self._released}
 
     def finish(self, record: Iterable[str]) -> None:
-        """Compare with the provider's record."""
+        """Compare with the provider's record.
+
+        Raises:
+            RecordUnreadable: names the line.
+        """
         seen: Counter[str] = Counter()
         for number, line in enumerate(record, 1):
-            call = json.loads(line)
+            call = _call(line, number)
             key = call.get("idempotency_key") or ""
             seen[key] += 1
             if call.get("over"):
@@ -55,3 +63,13 @@ class Provider:
 
     def _found(self, detail: str, key: str) -> None:
         self._cursor.found(CHECK, detail, self._started.get(key))
+
+
+def _call(line: str, number: int) -> dict[str, Any]:
+    try:
+        call = json.loads(line)
+    except ValueError:
+        call = None
+    if not isinstance(call, dict):
+        raise RecordUnreadable(f"Expected a JSON object in line {number} of the provider's record")
+    return call

@@ -58,7 +58,7 @@ class Nouns(TyperGroup):
 
 
 def _single(function: Any) -> typer.Typer:
-    app = typer.Typer()
+    app = typer.Typer(add_completion=False)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(context_settings=settings if function.__name__ == "demo" else None)(function)
     return app

@@ -15,7 +15,11 @@ def audit(
     ] = False,
     provider_record: Annotated[
         Path | None,
-        typer.Option(help="The provider's record of calls, one JSON object a line.", exists=True),
+        typer.Option(
+            help="The provider's record of calls, one JSON object a line.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     output: OutputOption = None,
 ) -> None:
@@ -24,23 +28,31 @@ def audit(
     Example:
     evenhand audit --output json
     """
-    from evenhand.audit._kafka import KafkaLogs, partition_of  # noqa: PLC0415 - light start
+    from evenhand.audit._kafka import partition_of  # noqa: PLC0415 - light start
     from evenhand.audit.auditor import audit as judge  # noqa: PLC0415
     from evenhand.audit.logs import LogSilent, LogTrimmed  # noqa: PLC0415
+    from evenhand.audit.provider import RecordUnreadable  # noqa: PLC0415
+    from evenhand.cli.replayed import logs_of  # noqa: PLC0415
+    from evenhand.cli.settings import checked  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
-    settings = Settings()
-    cell = settings.cell
-    logs = KafkaLogs(bootstrap=settings.bootstrap, prefix=settings.prefix, cell=cell)
+    settings = checked(Settings)
+    record = None if provider_record is None else provider_record.read_text().splitlines()
     try:
-        record = None if provider_record is None else provider_record.read_text().splitlines()
-        found = judge(logs, cell, partition_of=partition_of, strict=strict, provider_record=record)
+        with logs_of(settings) as logs:
+            found = judge(
+                logs,
+                settings.cell,
+                partition_of=partition_of,
+                strict=strict,
+                provider_record=record,
+            )
     except LogSilent as error:
         leave(Exit.TRY_LATER, str(error))
     except LogTrimmed as error:
         leave(Exit.ERROR, str(error))
-    finally:
-        logs.close()
+    except RecordUnreadable as error:
+        leave(Exit.USAGE, str(error))
     show_one(found.as_json(), output)
     if found.first is not None:
         first = found.first

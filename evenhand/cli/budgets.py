@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -46,7 +47,7 @@ def show_budget(
     Example:
     evenhand budgets show default
     """
-    levels = ask(f"/v1/budgets/{domain}", capacity_bodies.Budgets).items
+    levels = ask(f"/v1/budgets/{quote(domain, safe='')}", capacity_bodies.Budgets).items
     if not as_table(output):
         show([level.model_dump(mode="json") for level in levels], (), output)
         return

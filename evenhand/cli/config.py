@@ -12,6 +12,7 @@ from evenhand._words import events
 from evenhand.cli import configuration
 from evenhand.cli.output import Exit, OutputOption, leave, say, show
 from evenhand.cli.proposing import propose
+from evenhand.cli.settings import checked
 from streams.shell.settings import FILE_VARIABLE, Settings
 
 app = typer.Typer(
@@ -40,6 +41,8 @@ def apply(
         said = configuration.read(file)
     except ValueError as error:
         leave(Exit.USAGE, f"Nothing was sent: {error}")
+    if said == configuration.ConfigFile(author=said.author, reason=said.reason):
+        leave(Exit.USAGE, "Nothing was sent: the file names no cell, domain, pool or tenant")
     kafka = Kafka()
     stages = configuration.stages(said, cell=kafka.cell, author=author, reason=reason)
     answers = list(propose(kafka, stages, wait_s=wait_s))
@@ -59,7 +62,7 @@ def show_settings(*, output: OutputOption = None) -> None:
     evenhand config show
     """
     rows = {}
-    for settings in (Settings(), ApiSettings()):
+    for settings in (checked(Settings), checked(ApiSettings)):
         for name in type(settings).model_fields:
             rows[name] = {
                 "setting": f"EVENHAND_{name.upper()}",
@@ -75,7 +78,8 @@ def _row(answer: events.ConfigActivated | events.ConfigRefused) -> dict[str, Any
 
 
 def _origin(settings: Any, name: str) -> str:
-    if any(key.upper().startswith(f"EVENHAND_{name.upper()}") for key in os.environ):
+    variable = f"EVENHAND_{name.upper()}"
+    if any(key.upper().partition("__")[0] == variable for key in os.environ):
         return "environment"
     if name in settings.model_fields_set:
         return f"file {os.environ.get(FILE_VARIABLE)}"

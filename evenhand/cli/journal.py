@@ -22,11 +22,12 @@ def verify(*, output: OutputOption = None) -> None:
     """
     from evenhand.audit.logs import LogSilent, LogTrimmed  # noqa: PLC0415 - light start
     from evenhand.cli.replayed import replayed  # noqa: PLC0415
+    from evenhand.cli.settings import checked  # noqa: PLC0415
     from projections.ports import FollowerHalted  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
     try:
-        outcome = replayed(Settings())
+        outcome = replayed(checked(Settings))
     except LogSilent as error:
         leave(Exit.TRY_LATER, str(error))
     except (LogTrimmed, FollowerHalted) as error:
@@ -55,11 +56,12 @@ def tail(
     """
     from evenhand.cli.entries import line, line_json  # noqa: PLC0415 - light start
     from evenhand.cli.replayed import journal_of  # noqa: PLC0415
+    from evenhand.cli.settings import checked  # noqa: PLC0415
     from projections.accepted import Judged, judged  # noqa: PLC0415
     from projections.ports import FollowerHalted  # noqa: PLC0415
     from streams.shell.settings import Settings  # noqa: PLC0415
 
-    settings = Settings()
+    settings = checked(Settings)
     shown = line_json if output is Output.JSON else line
     with journal_of(settings) as entries:
         end = entries.end()

@@ -7,6 +7,7 @@ import typer
 from api.auth import add_key
 from api.settings import ApiSettings
 from evenhand.cli.output import Exit, leave, say
+from evenhand.cli.settings import checked
 from schemas.bodies import Role
 
 app = typer.Typer(no_args_is_help=True, help="API keys, kept as hashes in a file.")
@@ -29,7 +30,7 @@ def create_key(
     Example:
     evenhand keys create --role tenant --tenant acme --user billing
     """
-    path = ApiSettings().keys_path
+    path = checked(ApiSettings).keys_path
     if role is Role.TENANT and not (tenant and user):
         leave(Exit.USAGE, "Expected --tenant and --user for role tenant, but one is missing")
     if pool and role is not Role.WORKER:

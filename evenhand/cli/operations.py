@@ -1,7 +1,7 @@
 """`evenhand operations`: submit work, look at it, wait for it, cancel it, try it again."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,18 @@ from evenhand.cli.asking import api, ask, pages
 from evenhand.cli.output import Exit, OutputOption, leave, say, show, show_one
 from evenhand.cli.spans import span_ms
 
-COLUMNS = ("operation", "state", "place", "tenant", "pool", "domain", "attempt", "admitted_at")
+COLUMNS = (
+    "operation",
+    "state",
+    "place",
+    "tenant",
+    "pool",
+    "domain",
+    "lane",
+    "attempt",
+    "admitted_at",
+)
+Lane = Literal["interactive", "decision", "bulk"]
 STEPS = ("at", "type", "attempt", "member", "detail", "position")
 
 app = typer.Typer(no_args_is_help=True, help="Units of requested work.")
@@ -26,8 +37,11 @@ def submit_operation(  # noqa: PLR0913 - a command's options are its interface
     prompt_tokens: Annotated[int, typer.Option(min=0, help="Estimated prompt tokens.")],
     output_tokens_max: Annotated[int, typer.Option(min=1, help="Output ceiling of the call.")],
     idempotency_key: Annotated[str, typer.Option(help="Names the intent; repeats keep it.")],
+    lane: Annotated[Lane, typer.Option(help="Service class.")] = "interactive",
     start_within_ms: Annotated[int, typer.Option(min=1, help="Deadline of the start.")] = 60_000,
-    effect: Annotated[str, typer.Option(help="read_only, keyed or unsafe.")] = "unsafe",
+    effect: Annotated[
+        Literal["read_only", "keyed", "unsafe"], typer.Option(help="What a second call would do.")
+    ] = "unsafe",
     payload_ref: Annotated[str | None, typer.Option(help="Where the payload is.")] = None,
     runtime_ms: Annotated[
         int | None, typer.Option(min=1, help="A started attempt is asked to end after that.")
@@ -52,6 +66,7 @@ def submit_operation(  # noqa: PLR0913 - a command's options are its interface
     fields: Any = {
         "pool": pool,
         "domain": domain,
+        "lane": lane,
         "prompt_tokens": prompt_tokens,
         "output_tokens_max": output_tokens_max,
         "start_within_ms": start_within_ms,
@@ -169,6 +184,7 @@ def list_operations(
     *,
     state: Annotated[bodies.State | None, typer.Option(help="Only in this state.")] = None,
     pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
+    lane: Annotated[Lane | None, typer.Option(help="Only in this lane.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
     parent: Annotated[str | None, typer.Option(help="Only turns of this run.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
@@ -185,6 +201,7 @@ def list_operations(
         limit=limit,
         state=state,
         pool=pool,
+        lane=lane,
         tenant=tenant,
         parent=parent,
     )

@@ -98,13 +98,15 @@ def told(error: EvenhandError) -> Exit:
     """Say what went wrong, and when to come again. Returns: the exit code."""
     name = "" if error.code is None else f" ({error.code})"
     say(f"{error}{name}")
+    if error.budget is not None and error.budget.dimension is not None:
+        say(f"In the way: {error.budget.level} {error.budget.dimension} of {error.budget.domain}.")
     if error.code in _EXITS:
         return _EXITS[error.code]
     if isinstance(error, Unreachable):
         return Exit.TRY_LATER
     if error.code is not None and codes.CODES[error.code].temporary:
         when = "later" if error.retry_at is None else f"at {error.retry_at.isoformat()}"
-        say(f"Try again {when}, with the same key.")
+        say(f"Try again {when}.")
         return Exit.TRY_LATER
     return Exit.ERROR if error.code is None else Exit.REFUSED
 

@@ -8,12 +8,12 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from api.settings import ApiSettings
 from api.wiring import run_api
 from evenhand.cli.development import Development
 from evenhand.cli.output import Exit, leave, say
+from evenhand.cli.settings import checked
 from evenhand.dev.broker import Broker, NoBroker
 from evenhand.dev.processes import ProcessError, Processes
 from streams.shell.settings import Settings
@@ -26,11 +26,7 @@ def scheduler() -> None:
     Example:
     evenhand scheduler
     """
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        leave(Exit.USAGE, str(error))
-    raise typer.Exit(run_scheduler(settings))
+    raise typer.Exit(run_scheduler(checked(Settings)))
 
 
 def api() -> None:
@@ -39,11 +35,7 @@ def api() -> None:
     Example:
     evenhand api
     """
-    try:
-        settings = ApiSettings()
-    except ValidationError as error:
-        leave(Exit.USAGE, str(error))
-    raise typer.Exit(run_api(settings))
+    raise typer.Exit(run_api(checked(ApiSettings)))
 
 
 def dev(

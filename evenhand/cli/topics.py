@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.output import Exit, leave, say
+from evenhand.cli.settings import checked
 from streams.shell.journal import AppendFailed, JournalError
 from streams.shell.kafka.admin import ClusterSilent, TopicsDiffer
 from streams.shell.settings import Settings
@@ -26,7 +27,7 @@ def apply(
     Example:
     evenhand topics apply
     """
-    settings = Settings()
+    settings = checked(Settings)
     try:
         began = apply_topics(settings, generation)
     except (ClusterSilent, AppendFailed) as error:

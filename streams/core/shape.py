@@ -71,11 +71,14 @@ def _workers(state: State, asked: OperationSubmitted) -> Refusal | None:
 
 def _class_of_work(state: State, asked: OperationSubmitted) -> Refusal | None:
     if asked.lane not in LANES:
-        return _bound(Code.INVALID_FIELD, f"Expected lane {LANES}, but got {asked.lane!r:.40}")
+        return _bound(
+            Code.INVALID_FIELD, f"Expected lane {', '.join(LANES)}, but got {asked.lane!r:.40}"
+        )
     entitled = state.config.tenant(asked.tenant).lanes
     if asked.lane not in entitled:
         # Not bound: the tenant may be entitled later and send the same key again.
-        return Refusal(Code.LANE_NOT_ENTITLED, f"Expected lane {entitled}, but got {asked.lane}")
+        told = f"Expected a lane of the tenant ({', '.join(entitled)}), but got {asked.lane}"
+        return Refusal(Code.LANE_NOT_ENTITLED, told)
     if asked.effect not in EFFECTS:
         return _bound(
             Code.INVALID_FIELD, f"Expected effect {sorted(EFFECTS)}, but got {asked.effect!r:.40}"

@@ -79,8 +79,8 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then environment, then file."""
         file = os.environ.get(FILE_VARIABLE)
-        return (
-            init_settings,
-            env_settings,
-            *((TomlConfigSettingsSource(settings_cls, Path(file)),) if file else ()),
-        )
+        if not file:
+            return init_settings, env_settings
+        # A file that is named is there: without it the defaults would hold, and nobody would know.
+        read = TomlConfigSettingsSource(settings_cls, Path(file).resolve(strict=True))
+        return init_settings, env_settings, read

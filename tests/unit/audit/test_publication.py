@@ -3,6 +3,7 @@
 import pytest
 
 from evenhand.audit.logs import Record
+from evenhand.audit.provider import RecordUnreadable
 from schemas import codec
 from schemas.entry import Entry
 from schemas.topics import Topic
@@ -107,3 +108,9 @@ def test_a_call_reported_as_not_sent_is_no_call() -> None:
     key = f"{operation.hex()}-{history.grants[operation].incarnation}"
     findings = history.audit(provider_record=[f'{{"idempotency_key": "{key}"}}'])
     assert [finding.check for finding in findings.findings] == ["provider"]
+
+
+@pytest.mark.parametrize("line", ["not json", "[]", ""])
+def test_a_record_that_cannot_be_read_is_told_by_its_line(line: str) -> None:
+    with pytest.raises(RecordUnreadable, match="line 2"):
+        History().audit(provider_record=['{"idempotency_key": ""}', line])

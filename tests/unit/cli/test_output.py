@@ -8,6 +8,7 @@ import pytest
 from evenhand import Unreachable, errors
 from evenhand.cli.output import Exit, Output, show, show_one, told
 from schemas.codes import CODES
+from schemas.problems import BudgetProblem
 
 ROWS = [{"name": "a", "more": [1, 2], "none": None}, {"name": "b", "more": [], "none": None}]
 
@@ -50,6 +51,12 @@ def test_try_later_says_when(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.out == ""
     assert "full (tenant-queue-full)" in printed.err
     assert "2026-11-30T12:00:00" in printed.err
+
+
+def test_the_budget_in_the_way_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    budget = BudgetProblem(domain="gpt", level="tenant", dimension="tokens")
+    assert told(errors.NeverFits("too large", budget=budget)) is Exit.REFUSED
+    assert "tenant tokens of gpt" in capsys.readouterr().err
 
 
 def test_no_answer_is_a_reason_to_come_again() -> None:

@@ -112,6 +112,12 @@ def test_nobody_there_is_unreachable(make: Make) -> None:
             asking(make, nobody, retry_s=0.05)
 
 
+def test_an_address_that_is_none_is_not_tried_again(make: Make) -> None:
+    with pytest.raises(EvenhandError, match="http://") as refused:
+        asking(make, Answering("nonsense", []))
+    assert not isinstance(refused.value, Unreachable)
+
+
 def test_an_answer_of_somebody_else_is_not_taken_for_ours(make: Make) -> None:
     page = (502, {}, b"<html>a proxy</html>")
     with answering(page) as server, pytest.raises(Unreachable, match="502"):

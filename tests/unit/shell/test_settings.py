@@ -37,6 +37,14 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(
     assert (settings.timing.pulse_ms, settings.timing.takeover_ms) == (50, 900)
 
 
+def test_a_file_that_is_named_and_missing_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "nowhere.toml"))
+    with pytest.raises(FileNotFoundError):
+        Settings()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
