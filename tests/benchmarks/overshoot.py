@@ -8,7 +8,7 @@ what workers say comes twice. Windows of the provider are aligned in every possi
 from collections import defaultdict
 from collections.abc import Iterator
 
-from schemas.inputs import DimensionConfig
+from schemas.inputs import DimensionConfig, Prices
 from streams.core.limits import CLOCK_SPREAD_MS, RHO_PPM
 from tests.benchmarks.play import MILLION, Call, Play, Way, dimension, tenants
 from tests.benchmarks.record import MILLI, Record
@@ -20,6 +20,7 @@ RESET_UNCERTAINTY_MS = 400
 TAKEOVERS_PER_S = 0.3
 REPEATS = 0.1
 WEIGHTS = {"a": 2, "b": 1, "c": 1}
+PRICES = Prices(currency="EUR", input_micros=3_000_000, output_micros=15_000_000, call_micros=500)
 WORLDS = {
     "requests-1s": [
         dimension("requests", 40, window_ms=1_000),
@@ -33,6 +34,12 @@ WORLDS = {
         dimension("tokens", 60_000, window_ms=10_000, amount="actual", instant="completion")
     ],
     "bucket": [dimension("tokens", 60_000, kind="bucket", window_ms=10_000)],
+    "input-10s": [dimension("input_tokens", 40_000, window_ms=10_000, amount="actual")],
+    "output-bucket": [dimension("output_tokens", 40_000, kind="bucket", window_ms=10_000)],
+    "money-completion": [
+        dimension("money", 500_000, window_ms=10_000, amount="actual", instant="completion"),
+        dimension("money-1s", 460_000, window_ms=1_000),
+    ],
     "fixed-unknown": [dimension("tokens", 60_000, kind="fixed", window_ms=10_000)],
     "fixed-known": [
         dimension(
@@ -59,7 +66,7 @@ def run(*, quick: bool) -> Iterator[Result]:
             least = min(least, 1 - peak / one.limit)
             parts[f"{name}/{one.name}" if len(dimensions) > 1 else name] = f"{peak} of {one.limit}"
     parts["smallest margin"] = f"{least:.2%}"
-    yield Result(name="overshoot", value=over, unit="calls or tokens", parts=parts)
+    yield Result(name="overshoot", value=over, unit="calls, tokens or micros", parts=parts)
 
 
 def _peak(record: Record, one: DimensionConfig) -> int:
@@ -80,16 +87,24 @@ def _play(dimensions: list[DimensionConfig], seed: int, seconds: int) -> Play:
         seed=seed,
         repeats=REPEATS,
         bounds={"clock_bound_ms": CLOCK_BOUND_MS},
-        domain={"send_within_ms": SEND_WITHIN_MS, "transit_ms": TRANSIT_MS},
+        domain={"send_within_ms": SEND_WITHIN_MS, "transit_ms": TRANSIT_MS, "prices": PRICES},
     )
     chance = play.chance
     play.clock.rate_ppm = RHO_PPM
 
     def call(tenant: str) -> Call:
         used = int(chance.lognormvariate(6, 0.8)) + 1
-        reserved = used * chance.choice((1, 1, 2, 8))
+        used = min(used, 30_000)
+        reserved = min(used * chance.choice((1, 1, 2, 8)), 30_000)
+        part = chance.random()
+        output = int(used * part), int(reserved * part)
         return Call(
-            tenant, min(reserved, 30_000), chance.choice((5, 200, 3_000)), min(used, 30_000)
+            tenant,
+            reserved,
+            chance.choice((5, 200, 3_000)),
+            used,
+            output=output[1],
+            used_output=output[0],
         )
 
     for tenant in WEIGHTS:

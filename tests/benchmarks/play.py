@@ -33,6 +33,9 @@ class Call(NamedTuple):
     service_ms: int = 0
     used: int | None = None
     """Tokens in the end; None: as reserved."""
+    output: int = 0
+    """The part of the reserved tokens that is output."""
+    used_output: int = 0
     more: dict[str, Any] = {}  # noqa: RUF012 - never changed
     """Further fields of the submission."""
 
@@ -137,8 +140,8 @@ class Play:
             call.tenant,
             str(len(self.stories)),
             **{
-                "prompt_tokens": call.tokens,
-                "output_tokens_max": 0,
+                "prompt_tokens": call.tokens - call.output,
+                "output_tokens_max": call.output,
                 "start_within_ms": 2_592_000_000,
                 **call.more,
             },
@@ -239,13 +242,14 @@ class Play:
         at_us = sent_us + self._drawn(self.way.transit_us)
         ended_us = at_us + call.service_ms * MILLI
         used = call.tokens if call.used is None else call.used
-        story.seen = Seen(at_us, ended_us, call.tenant, call.tokens, used)
+        parts = call.output, call.used_output, self.domain.get("prices")
+        story.seen = Seen(at_us, ended_us, call.tenant, call.tokens, used, *parts)
         self.record.calls.append(story.seen)
         delay_ms = -(-(sent_us - story.requested_us) // MILLI)
         if grant.report_send:
             self._say(sent_us, c.sent(grant, delay_ms))
-        result = c.result(grant, prompt_tokens=used, output_tokens=0, send_delay_ms=delay_ms)
-        self._say(ended_us, result)
+        tokens = {"prompt_tokens": used - call.used_output, "output_tokens": call.used_output}
+        self._say(ended_us, c.result(grant, send_delay_ms=delay_ms, **tokens))
 
     def _say(self, at_us: int, word: i.Input) -> None:
         self.later(at_us, word)

@@ -4,9 +4,11 @@ A window of unknown alignment may begin at any instant, so that all of them are 
 """
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
-from schemas.inputs import DimensionConfig
+from schemas.inputs import DimensionConfig, Prices
 
 MILLI = 1_000
 
@@ -19,12 +21,34 @@ class Seen(NamedTuple):
     tenant: str
     reserved: int
     used: int
+    reserved_output: int = 0
+    """The part of what was reserved that is output."""
+    used_output: int = 0
+    prices: Prices | None = None
 
     def amount(self, one: DimensionConfig) -> int:
         """What the provider counts of it in this dimension."""
-        if one.unit != "tokens":
-            return 1
-        return self.used if one.amount == "actual" else self.reserved
+        tokens, output = self.used, self.used_output
+        if one.amount == "reserved":
+            tokens, output = self.reserved, self.reserved_output
+        match one.unit:
+            case "tokens":
+                return tokens
+            case "input_tokens":
+                return tokens - output
+            case "output_tokens":
+                return output
+            case "money":
+                return self._price(tokens - output, output)
+            case _:
+                return 1
+
+    def _price(self, input_tokens: int, output_tokens: int) -> int:
+        """In whole micros: nobody asks for parts of one."""
+        assert self.prices is not None, "Expected a call with a price"
+        exact = Fraction(input_tokens * self.prices.input_micros, 10**6)
+        exact += Fraction(output_tokens * self.prices.output_micros, 10**6)
+        return ceil(exact) + self.prices.call_micros
 
     def counted_us(self, one: DimensionConfig) -> int:
         """When it counts."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.inputs import Prices
 from streams.core.fairness import Lane
 from tests.benchmarks.lag import Watch, largest_lag
 from tests.benchmarks.play import MILLION, Call, Play, Way, tenants
@@ -38,6 +39,17 @@ def test_a_slot_is_free_at_the_instant_at_which_its_call_ends():
 
 def test_what_was_used_of_slots_is_their_time_in_the_span():
     assert recorded((0, 10, 1), (5, 30, 1)).used(SLOTS, 8, 20) == 2 + 12
+
+
+@pytest.mark.parametrize(
+    ("unit", "reserved", "used"),
+    [("tokens", 30, 9), ("input_tokens", 10, 5), ("output_tokens", 20, 4), ("money", 48, 15)],
+)
+def test_the_provider_counts_input_output_and_what_it_is_paid(unit, reserved, used):
+    prices = Prices(currency="EUR", input_micros=700_000, output_micros=1_900_000, call_micros=3)
+    call = Seen(0, 1, "a", 30, 9, 20, 4, prices)
+    found = [call.amount(c.dimension(unit, 99, amount=amount)) for amount in ("reserved", "actual")]
+    assert found == [reserved, used]
 
 
 def play(weights: dict[str, int]) -> tuple[Play, Watch]:
