@@ -11,7 +11,7 @@ from schemas.ids import StateHash
 from schemas.journal import Entry, EntryEvent, Head
 from schemas.topics import INPUT_TOPICS, Topic
 from streams.core import outcomes
-from streams.core.decider import CORE_VERSION, as_recorded, step
+from streams.core.decider import CORE_VERSION, Decided, as_recorded, step
 from streams.core.evolution import evolve
 from streams.core.opening import open_state
 from streams.core.tables import chain_hash
@@ -48,10 +48,10 @@ class Redecider:
     def decide(self, entry: Entry, taken: Sequence[Taken]) -> Sequence[EntryEvent]:
         """As the owner did."""
         self._state.begin(entry)
-        acted = as_recorded((one.cause, decode(one.body)) for one in entry.events)
+        acted = as_recorded(Decided(one.cause, decode(one.body)) for one in entry.events)
         decided = step(self._state, self._read(taken), acted)
         self._keep(entry)
-        return [EntryEvent(cause=cause, body=encode(event)) for cause, event in decided]
+        return [EntryEvent(cause=one.cause, body=encode(one.event)) for one in decided]
 
     def fold(self, entry: Entry) -> None:
         """As a standby does."""

@@ -39,7 +39,9 @@ class Topics:
     def story(self) -> Story:
         """What happened."""
         return Story(WEIGHTS).fold(
-            Recorded(entry.header.time_ms, entry.header.epoch, tuple(e for _, e in entry.decided))
+            Recorded(
+                entry.header.time_ms, entry.header.epoch, tuple(one.event for one in entry.decided)
+            )
             for entry in self._entries
         )
 
@@ -52,7 +54,7 @@ class Topics:
 
         replayed = whatif.replayed(self._entries, service_ms=service_ms, policy=policy)
         return Story(WEIGHTS).fold(
-            Recorded(one.time_ms, 1, tuple(event for _, event in one.decided)) for one in replayed
+            Recorded(one.time_ms, 1, tuple(each.event for each in one.decided)) for one in replayed
         )
 
     def audit(self, provider_record: Path) -> list[str]:

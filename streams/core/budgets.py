@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from schemas.inputs import DimensionConfig, Prices
 from schemas.units import NANOS_PER_MILLI, Micros, Millis, Nanos, Requests, Slots, Tokens
 
@@ -32,7 +34,7 @@ def priced(prices: Prices | None, input_tokens: Tokens, output_tokens: Tokens) -
     return Used(input_tokens, output_tokens, money_of(prices, input_tokens, output_tokens))
 
 
-class Cost(NamedTuple):
+class Cost(msgspec.Struct, frozen=True, gc=False):
     """What one call takes of each unit (R49)."""
 
     requests: Requests
@@ -197,7 +199,7 @@ def hold(windows: Iterable[Window], cost: Cost, *, now_ms: Millis) -> list[Charg
     return charges
 
 
-class Clocking(NamedTuple):
+class Clocking(msgspec.Struct, frozen=True, gc=False):
     """What exits depend on beside the call: the step of entry time, and the takeover term."""
 
     now_ms: Millis

@@ -8,6 +8,8 @@ no decision. Writing an event is applying it: nothing else changes the state.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from schemas import events as e
 from schemas import inputs as i
 from schemas.ids import CellId, MemberId, OperationId
@@ -42,7 +44,7 @@ CORE_VERSION = 3
 """Raised with every change that makes the same inputs give other events or rows."""
 
 
-class Decided(NamedTuple):
+class Decided(msgspec.Struct, frozen=True, gc=False):
     """One event and what caused it, as `EntryEvent.cause` has it."""
 
     cause: int
@@ -58,13 +60,13 @@ class Acted(NamedTuple):
     """How long the scheduler was silent before it; no lease pays for that."""
 
 
-def as_recorded(events: Iterable[tuple[int, e.Event]]) -> Acted:
-    """How an entry acted that has these events, each with its cause.
+def as_recorded(decided: Iterable[Decided]) -> Acted:
+    """How an entry acted that has these events.
 
     Timers acted if and only if it says so: one that is due always has something to say, and an
     owner that may not let time act yet says nothing of it.
     """
-    timed = [event for cause, event in events if cause == CAUSE_TIME]
+    timed = [one.event for one in decided if one.cause == CAUSE_TIME]
     silences = [event.by_ms for event in timed if isinstance(event, e.LeasesExtended)]
     return Acted(len(timed) > len(silences), Millis(sum(silences)))
 

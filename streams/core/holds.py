@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from schemas.ids import OPERATION_ID_BYTES, OperationId
 
@@ -11,7 +12,7 @@ from .tables import Overlay, Table
 from .timers import Kind, Timers
 
 
-class HoldKey(NamedTuple):
+class HoldKey(msgspec.Struct, frozen=True, gc=False):
     """Names one attempt for ever: epochs begin anew with each incarnation of an operation id."""
 
     operation: OperationId

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from schemas.codes import Code
 from schemas.entry import InputRun
 from schemas.ids import DimensionName
@@ -41,7 +43,7 @@ class Header(Protocol):
         """What was taken, in order."""
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True, order=True, gc=False):
     """Where an input record is; `topic` is an index into `schemas.topics.INPUT_TOPICS`."""
 
     topic: int
@@ -56,7 +58,7 @@ class Unreadable(NamedTuple):
     detail: str
 
 
-class Taken(NamedTuple):
+class Taken(msgspec.Struct, frozen=True, gc=False):
     """One record taken from an input partition, readable or not."""
 
     source: Source

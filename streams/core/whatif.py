@@ -143,15 +143,16 @@ class _Workers:
     def _read(self, recorded: Sequence[Recorded]) -> None:
         attempts: dict[tuple[OperationId, int, int], tuple[int, Millis, list[_Line]]] = {}
         for number, (header, taken, decided) in enumerate(recorded):
-            for ordinal, (source, said) in enumerate(taken):
+            for ordinal, one in enumerate(taken):
+                said = one.body
                 if not isinstance(said, _SAID):
                     continue
                 attempt = attempts.get((said.operation, said.incarnation, said.epoch))
                 if attempt is not None:
                     at_number, at_ms, lines = attempt
                     passed_ms = header.time_ms - at_ms
-                    lines.append(_Line(number - at_number, passed_ms, ordinal, said, source))
-                    self.scripted.add(source)
+                    lines.append(_Line(number - at_number, passed_ms, ordinal, said, one.source))
+                    self.scripted.add(one.source)
             for grant in _grants(decided):
                 key = (grant.operation, grant.incarnation, grant.epoch)
                 attempts[key] = (number, header.time_ms, [])
@@ -219,15 +220,15 @@ class _Run:
     def folded(self, header: Header, decided: Sequence[Decided]) -> Replayed:
         """An entry in which nothing is decided: the first one, and takeovers."""
         self._state.begin(header)
-        for _, event in decided:
-            evolve(self._state, event)
+        for one in decided:
+            evolve(self._state, one.event)
         self._rows.write(self._state.drain())
         return Replayed(header.time_ms, decided)
 
     def renewing(self, inputs: Sequence[tuple[int, Taken]]) -> list[tuple[int, Taken]]:
         """Members that live renew what they hold now, which is not what they held then."""
         return [
-            (ordinal, taken._replace(body=self._beat(taken.body.member, taken.body.member_epoch)))
+            (ordinal, replace(taken, body=self._beat(taken.body.member, taken.body.member_epoch)))
             if isinstance(taken.body, i.HeartbeatReported)
             else (ordinal, taken)
             for ordinal, taken in inputs
@@ -279,11 +280,11 @@ class _Run:
 
 
 def _grants(decided: Iterable[Decided]) -> list[e.GrantIssued]:
-    return [event for _, event in decided if isinstance(event, e.GrantIssued)]
+    return [one.event for one in decided if isinstance(one.event, e.GrantIssued)]
 
 
 def _under(policy: str | None, taken: Taken) -> Taken:
     body = taken.body
     if policy is None or not isinstance(body, i.ConfigProposed) or body.domain is None:
         return taken
-    return taken._replace(body=replace(body, domain=replace(body.domain, policy=policy)))
+    return replace(taken, body=replace(body, domain=replace(body.domain, policy=policy)))

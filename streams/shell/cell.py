@@ -169,13 +169,13 @@ class Cell:
         state.begin(header)
         is_over = self._silence.is_over(self._ports.monotonic.now_ms())
         decided = step(state, self._taken, Acted(is_over, silence_ms))
-        recorded = tuple(EntryEvent(cause=cause, body=encode(event)) for cause, event in decided)
+        recorded = tuple(EntryEvent(cause=d.cause, body=encode(d.event)) for d in decided)
         entry = replace(header, events=recorded)
         value = encode(entry)
         if len(value) > ENTRY_BYTES_MAX:
             made = f"{len(self._taken)} inputs and {len(decided)} events made {len(value)}"
             raise EntryTooLarge(f"Expected at most {ENTRY_BYTES_MAX} bytes, but {made}")
-        events = [event for _, event in decided]
+        events = [one.event for one in decided]
         self._decided = _Decided(entry=entry, events=events, images=state.drain(), value=value)
         self._next = self.append
 

@@ -23,11 +23,11 @@ def runs_of(taken: Sequence[Taken]) -> tuple[InputRun, ...]:
     """
     runs: list[list[int]] = []
     for record in taken:
-        topic, partition, offset = record.source
-        if runs and runs[-1][0] == topic and runs[-1][1] == partition and runs[-1][3] == offset:
-            runs[-1][3] = offset + 1
+        at = record.source
+        if runs and runs[-1][:2] == [at.topic, at.partition] and runs[-1][3] == at.offset:
+            runs[-1][3] = at.offset + 1
         else:
-            runs.append([topic, partition, offset, offset + 1])
+            runs.append([at.topic, at.partition, at.offset, at.offset + 1])
     return tuple(InputRun(topic=t, partition=p, first=f, next=n) for t, p, f, n in runs)
 
 

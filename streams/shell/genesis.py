@@ -72,7 +72,7 @@ def begin(
         state_hash=GENESIS_HASH,
         inputs=(),
         events=tuple(
-            EntryEvent(cause=cause, body=encode(event)) for cause, event in genesis(cell, topics)
+            EntryEvent(cause=one.cause, body=encode(one.event)) for one in genesis(cell, topics)
         ),
     )
     writer = journal.writer()

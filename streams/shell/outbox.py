@@ -1,7 +1,9 @@
 """Port to the public topics: copies of events in journal order, each with its position."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from schemas.envelope import Headers
 from schemas.topics import Topic
@@ -11,7 +13,7 @@ class PublishFailed(Exception):
     """A public record was refused. The term ends before anything later goes out: no gap (R165)."""
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """One public record."""
 
     topic: Topic

@@ -51,7 +51,7 @@ class InputsWorld:
         self.inputs = SimulatedInputs(host, self._topics)
 
     def send(self, topic: Topic, *words: Any) -> Sequence[tuple[int, int]]:
-        return [self._topics.send(word)[1:] for word in words]
+        return [(at.partition, at.offset) for at in map(self._topics.send, words)]
 
 
 class TestSimulatedInputs(InputsContract):

@@ -60,7 +60,7 @@ class RecordedCore(c.Core):
             core_version=CORE_VERSION,
             state_hash=self.state_hash,
             inputs=made.inputs,
-            events=tuple(EntryEvent(cause=cause, body=encode(event)) for cause, event in decided),
+            events=tuple(EntryEvent(cause=one.cause, body=encode(one.event)) for one in decided),
         )
         self.state_hash = chain_hash(self.state_hash, images)
         self.head_offset = self.logs.append(Topic.JOURNAL, 0, None, encode(entry))

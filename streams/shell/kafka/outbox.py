@@ -90,12 +90,11 @@ class KafkaOutbox:
         abandon(self._public)
 
     def _produce(self, record: Outgoing, reported: Report) -> None:
-        topic, key, value, headers = record
-        producer = self._producers[topic]
+        producer, name = self._producers[record.topic], self._names[record.topic]
         for _ in range(BUFFER_TRIES):
             try:
                 producer.produce(
-                    self._names[topic], value, key, headers=headers, on_delivery=reported
+                    name, record.value, record.key, headers=record.headers, on_delivery=reported
                 )
             except BufferError:
                 producer.poll(BUFFER_WAIT_S)

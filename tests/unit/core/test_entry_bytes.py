@@ -66,7 +66,9 @@ def entry_bytes(core: c.Core) -> int:
                     InputRun(topic=n % 6, partition=n, first=0, next=2**40)
                     for n in range(6 * PARTITIONS)
                 ),
-                events=tuple(EntryEvent(cause=n, body=encode(ev)) for n, ev in decided),
+                events=tuple(
+                    EntryEvent(cause=one.cause, body=encode(one.event)) for one in decided
+                ),
             )
         )
     )

@@ -65,7 +65,8 @@ def test_an_unreadable_input_is_quarantined_with_its_place():
     cell = s.cell()
     bad = Taken(Source(c.TOPIC_OF[type(c.join())], 5, 77), Unreadable("malformed", "why"))
     cell.state.begin(c.Made(cell.height + 1, 1, cell.now_ms))
-    ((cause, event),) = step(cell.state, [bad], Acted())
+    (decided,) = step(cell.state, [bad], Acted())
+    cause, event = decided.cause, decided.event
     assert (cause, type(event)) == (0, e.InputQuarantined)
     assert (event.topic, event.partition, event.offset) == ("members", 5, 77)
     assert (event.code, event.detail) == ("malformed", "why")
@@ -110,7 +111,7 @@ def test_an_owner_that_opened_its_tables_decides_as_one_that_never_stopped():
         cell.run(
             c.tenant("a", weight=3), *[c.submitted(t, str(n)) for t in "abc" for n in range(9)]
         )
-        live = [grant for _, decided in cell.entries for _, grant in decided]
+        live = [one.event for _, decided in cell.entries for one in decided]
         found = s.grants(live)
         for n in range(30):
             cell.take_over(reopen=reopen)

@@ -48,7 +48,7 @@ def _played(policy: str) -> Play:
 
 
 def _order(decided) -> list[str]:
-    return [event.tenant for _, event in decided if isinstance(event, e.GrantIssued)]
+    return [one.event.tenant for one in decided if isinstance(one.event, e.GrantIssued)]
 
 
 def _orders(play: Play, policy: str | None = None, service_ms: int = SERVICE_MS) -> str:
