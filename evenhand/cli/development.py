@@ -12,14 +12,12 @@ from evenhand._transport import Kafka
 from evenhand._words import bodies, events
 from evenhand.cli import configuration
 from evenhand.cli.proposing import propose
+from evenhand.dev.beginning import begin
 from evenhand.dev.node import free_port, is_free
 from evenhand.dev.processes import Processes
 from evenhand.errors import EvenhandError
 from schemas.bodies import Role
-from streams.shell.journal import AppendFailed
-from streams.shell.kafka.admin import ClusterSilent
 from streams.shell.settings import Settings
-from streams.shell.wiring import apply_topics
 
 READY_S: Final = 60.0
 """Bound of every wait of the set-up: a second here, more on a busy machine."""
@@ -80,14 +78,14 @@ class Development:
             ProcessError: a program ended, or was not ready in time; the message has its log's end.
             EvenhandError: the configuration was not taken.
         """
-        self._until(self._has_begun, "the topics to be there")
+        begin(self._settings, self._processes, READY_S)
         for name in ("scheduler", "api"):
             self._processes.start(name, [sys.executable, "-m", "evenhand", name], env=self._env)
         self._until(self._is_ready, "a ready API")
         self._configure()
 
     def stay(self) -> None:
-        """Return after LOOK_EVERY_S; raises DiedError as soon as a program has ended unasked."""
+        """Return after LOOK_EVERY_S; raises Died as soon as a program has ended unasked."""
         until = time.monotonic() + LOOK_EVERY_S
         self._until(lambda: time.monotonic() >= until, "the programs to live")
 
@@ -110,13 +108,6 @@ class Development:
             "EVENHAND_KEYS_FILE": str(self._home / "keys.jsonl"),
             "EVENHAND_API_PORT": str(self._port),
         }
-
-    def _has_begun(self) -> bool:
-        try:
-            apply_topics(self._settings)
-        except (AppendFailed, ClusterSilent):
-            return False  # a broker that has just started is still electing leaders
-        return True
 
     def _is_ready(self) -> bool:
         transport = HttpTransport(self.api_url, None, retry_s=PROBE_S)

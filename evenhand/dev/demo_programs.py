@@ -12,6 +12,7 @@ import httpx
 from api.auth import add_key
 from evenhand._kafka import KafkaSender
 from evenhand._transport import Kafka
+from evenhand.dev.beginning import begin
 from evenhand.dev.demo_cell import (
     CELL,
     OVER_API,
@@ -25,10 +26,7 @@ from evenhand.dev.judge import Limits
 from evenhand.dev.node import free_port
 from evenhand.dev.processes import Process, Processes
 from schemas import bodies, capacity_bodies
-from streams.shell.journal import AppendFailed
-from streams.shell.kafka.admin import ClusterSilent
 from streams.shell.settings import Settings
-from streams.shell.wiring import apply_topics
 
 READY_S = 60.0
 """Bound of every wait of the set-up: some seconds here, more on a busy machine."""
@@ -82,7 +80,8 @@ class Programs:
         Args:
             limits: of the provider; what Evenhand believes they are stands in `demo_cell`.
         """
-        self._until(self._has_begun, "the topics to be there")
+        settings = Settings(bootstrap=self.bootstrap, prefix=self.prefix)
+        begin(settings, self._processes, READY_S)
         self._start_scheduler(SCHEDULERS[0])
         self._until(lambda: self.owner() == SCHEDULERS[0], "an owner")
         self._start_scheduler(SCHEDULERS[1])
@@ -141,13 +140,6 @@ class Programs:
     def close(self) -> None:
         """Let go of connections; the processes stop with their stage."""
         self._http.close()
-
-    def _has_begun(self) -> bool:
-        try:
-            apply_topics(Settings(bootstrap=self.bootstrap, prefix=self.prefix))
-        except (AppendFailed, ClusterSilent):
-            return False  # a broker that has just started is still electing leaders
-        return True
 
     def _configure(self) -> None:
         sender = KafkaSender(self.kafka)

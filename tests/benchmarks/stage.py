@@ -11,13 +11,11 @@ from typing import NamedTuple
 import psutil
 
 from api.auth import add_key
+from evenhand.dev.beginning import begin
 from evenhand.dev.node import LOOPBACK, free_port
 from evenhand.dev.processes import Process, Processes
 from schemas.bodies import Role
-from streams.shell.journal import AppendFailed
-from streams.shell.kafka.admin import ClusterSilent
 from streams.shell.settings import Settings
-from streams.shell.wiring import apply_topics
 
 SEED = 7
 READY_S = 60.0
@@ -100,18 +98,12 @@ class Stage:
 
     def found_cell(self) -> None:
         """Create the cell's topics and its first entry."""
-        self._programs.wait_until(self._has_begun, "the topics to be there", READY_S)
+        settings = Settings(bootstrap=self.bootstrap, prefix=self.prefix)
+        begin(settings, self._programs, READY_S)
 
     def scheduler(self, name: str) -> Process:
         """A process that owns the cell or stands by."""
         return self.start(name, "-m", "streams", EVENHAND_DATA_DIR=str(self.work / name))
-
-    def _has_begun(self) -> bool:
-        try:
-            apply_topics(Settings(bootstrap=self.bootstrap, prefix=self.prefix))
-        except (AppendFailed, ClusterSilent):
-            return False  # a broker that has just started is still electing leaders
-        return True
 
     def stop(self) -> None:
         """End everything that was started here."""
