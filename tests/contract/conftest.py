@@ -5,16 +5,13 @@ HTTP, without any access to the topics.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from evenhand import Http
 from evenhand.cli.development import TENANT, USER, Development
 from evenhand.dev.broker import Broker
-from evenhand.dev.processes import Processes
 from evenhand.testing import FakeEvenhand
 from schemas import events as e
 from schemas import inputs as i
@@ -22,6 +19,7 @@ from schemas.codec import decode
 from schemas.ids import DimensionName
 from schemas.topics import Topic
 from tests.support.desk import STANDING, Desk
+from tests.support.developed import developed
 from tests.support.kafka import Log, until
 from tests.support.twins import AsyncTwin, SyncTwin, Twin
 
@@ -36,12 +34,7 @@ TWINS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Twin]] = {
 @pytest.fixture(scope="session")
 def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
     """A real cell with its scheduler and API."""
-    home: Path = tmp_path_factory.mktemp("cell")
-    with Processes(home / "logs") as processes:
-        development = Development(
-            processes, broker.bootstrap, home=home, api_port=0, prefix=f"sdk{uuid4().hex[:8]}"
-        )
-        development.start()
+    with developed(broker, tmp_path_factory.mktemp("cell")) as development:
         _make_room(Log(broker.bootstrap, development.kafka.prefix))
         yield development
 

@@ -15,7 +15,7 @@ import pytest
 from evenhand import Attempt, Outcome, Result, Worker
 from evenhand.cli.development import Development
 from evenhand.dev.broker import Broker
-from evenhand.dev.processes import Processes
+from tests.support.developed import developed
 from tests.support.examples import examples
 from tests.support.kafka import until
 
@@ -75,12 +75,7 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
-    home: Path = tmp_path_factory.mktemp("cell")
-    with Processes(home / "logs") as processes:
-        development = Development(
-            processes, broker.bootstrap, home=home, api_port=0, prefix=f"cli{uuid4().hex[:8]}"
-        )
-        development.start()
+    with developed(broker, tmp_path_factory.mktemp("cell")) as development:
         yield development
 
 

@@ -18,9 +18,9 @@ from evenhand._http_link import HttpLink
 from evenhand.cli.development import Development
 from evenhand.cli.proposing import propose
 from evenhand.dev.broker import Broker
-from evenhand.dev.processes import Processes
 from schemas.ids import MemberId
 from tests.support.desk import INTENT
+from tests.support.developed import developed
 from tests.support.kafka import until
 from tests.support.told import Told
 from tests.support.words import i
@@ -30,12 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "work-over-http.md"
 
 @pytest.fixture(scope="module")
 def cell(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
-    home: Path = tmp_path_factory.mktemp("cell")
-    with Processes(home / "logs") as processes:
-        made = Development(
-            processes, broker.bootstrap, home=home, api_port=0, prefix=f"h{uuid4().hex[:8]}"
-        )
-        made.start()
+    with developed(broker, tmp_path_factory.mktemp("cell")) as made:
         yield made
 
 

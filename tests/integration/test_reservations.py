@@ -13,8 +13,8 @@ import pytest
 from api.auth import add_key
 from evenhand.cli.development import TENANT, Development
 from evenhand.dev.broker import Broker
-from evenhand.dev.processes import Processes
 from schemas.bodies import Role
+from tests.support.developed import developed
 
 CALL = {"domain": "default", "prompt_tokens": 90, "output_tokens_max": 30}
 SLOTS = 16
@@ -28,11 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cell(broker: Broker, home: Path) -> Iterator[Development]:
-    with Processes(home / "logs") as processes:
-        made = Development(
-            processes, broker.bootstrap, home=home, api_port=0, prefix=f"r{uuid4().hex[:8]}"
-        )
-        made.start()
+    with developed(broker, home) as made:
         yield made
 
 
