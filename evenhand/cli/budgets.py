@@ -15,6 +15,7 @@ COLUMNS = (
     "tenant",
     "dimension",
     "unit",
+    "currency",
     "kind",
     "window_ms",
     "limit",

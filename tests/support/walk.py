@@ -23,6 +23,7 @@ OUTCOMES = [
     *["not_sent"] * 2,
     *["retryable", "unknown"] * 3,
 ]
+PRICES = i.Prices(currency="EUR", input_micros=3_100_000, output_micros=15_700_000, call_micros=100)
 RECENT = 8
 HARD = {"attempts_max": 3, "retry_backoff_ms": 200, "retry_burst": 2, "throttles_max": 1}
 SAVES = {"skips_max": 2, "age_max_ms": 500, "saving_max_ms": 2_000}
@@ -58,6 +59,10 @@ class Walk:
                     c.dimension("tokens", 900, window_ms=3_000, amount="actual", pace_percent=50),
                     c.dimension("tokens-end", 2_000, window_ms=1_000, instant="completion"),
                     c.dimension("tokens-day", 20_000, window_ms=9_000, kind="fixed", reset_ms=500),
+                    c.dimension("input_tokens", 300, window_ms=1_000, amount="actual"),
+                    c.dimension("output_tokens", 900, window_ms=2_000, instant="completion"),
+                    c.dimension("money", 9_000, window_ms=2_000, amount="actual"),
+                    prices=PRICES,
                     policy=self.chance.choice(POLICIES),
                     send_within_ms=200,
                     claim_by_ms=700,
@@ -263,6 +268,8 @@ class Walk:
                 c.domain(
                     c.dimension("slots", slots),
                     c.dimension("tokens", tokens, window_ms=3_000),
+                    *chance.choice([(), (c.dimension("money", 9_000, window_ms=2_000),)]),
+                    prices=chance.choice([PRICES, replace(PRICES, call_micros=200), None]),
                     name=chance.choice(["d", "d3"]),
                     policy=chance.choice(POLICIES),
                     bulk_weight=chance.choice([1, 5, 70]),
