@@ -14,16 +14,20 @@ from schemas.topics import routes
 from streams.shell.inputs import Place, Source
 from streams.shell.journal import Record
 from streams.shell.tables import Applied
-from tests.simulation.crew import Crew
+from tests.simulation.clock import EPOCH_MS, MILLI
+from tests.simulation.crew import SEND_WITHIN_MS, TRANSIT_MS, Crew
 from tests.simulation.inputs import InputTopics
-from tests.simulation.lives import Lives
+from tests.simulation.lives import Lives, attempt_of
 from tests.simulation.outbox import Lane, PublicTopics, Published, lane_of
-from tests.simulation.workload import CELL, Sent
+from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Sent
 
 ANSWERS = (
     e.OperationAdmitted, e.OperationRejected, e.DuplicateObserved, e.SubmissionConflicted,
     e.InputQuarantined,
 )  # fmt: skip
+
+CLOCKS_MS = CLOCK_BOUND_MS + 2
+"""How far two leaders' clocks differ at most, rounded."""
 
 
 @dataclass
@@ -56,6 +60,7 @@ class Auditor:
         yield from _answered(accepted, sent)
         yield from _renewed(accepted, inputs)
         yield from _published(accepted, public)
+        yield from _in_time(accepted, log, crew)
         lives = Lives()
         for offset, entry in accepted.items():
             lives.begin(entry)
@@ -174,6 +179,24 @@ def _due(asked: Sent, bound: dict[tuple[str, str], i.OperationSubmitted]) -> tup
 def _binds(event: e.Event) -> bool:
     refused = isinstance(event, e.OperationRejected) and event.binds_key
     return refused or isinstance(event, e.OperationAdmitted)
+
+
+def _in_time(accepted: dict[int, Entry], log: Sequence[Record], crew: Crew) -> Iterator[str]:
+    """No call arrives later after its start was accepted than it may be on its way (R171)."""
+    starts = {
+        attempt_of(event): log[offset].append_ms
+        for offset, entry in accepted.items()
+        for event in (decode(one.body) for one in entry.events)
+        if isinstance(event, e.StartAccepted)
+    }
+    for call in crew.provider.calls:
+        begun_ms = starts.get(call.attempt)
+        if begun_ms is None:
+            yield f"{call.attempt} was called without a start"
+            continue
+        after_ms = EPOCH_MS + call.arrived_us // MILLI - begun_ms
+        if after_ms > SEND_WITHIN_MS + TRANSIT_MS + CLOCKS_MS:
+            yield f"{call.attempt} arrives {after_ms} ms after its start"
 
 
 def _published(accepted: dict[int, Entry], public: PublicTopics) -> Iterator[str]:

@@ -8,6 +8,7 @@ from schemas.entry import Entry
 from tests.simulation import provider
 from tests.simulation.clock import EPOCH_MS, MILLI
 from tests.simulation.crew import PLACES, Crew, Life
+from tests.simulation.lanes import Lanes
 from tests.simulation.provider import Attempt
 
 ENDS = {"success", "terminal", "policy_denied", "cancelled"}
@@ -40,10 +41,13 @@ class Lives:
     starts: dict[Attempt, int] = field(default_factory=dict)
     recorded: dict[Attempt, int] = field(default_factory=dict)
     granted: dict[Attempt, int] = field(default_factory=dict)
+    charged: dict[Attempt, int] = field(default_factory=dict)
+    """Attempt to when it was granted, unless it was given back."""
     doubts: dict[bytes, set[Attempt]] = field(default_factory=dict)
     """Operation to its starts of which nobody knows how they ended."""
     unknown: dict[Attempt, int] = field(default_factory=dict)
     """Attempt to the bound of its hold."""
+    lanes: Lanes = field(default_factory=Lanes)
     proved: set[Attempt] = field(default_factory=set)
     """Attempts that are known to have ended, if not how."""
     paused_until_ms: int = 0
@@ -56,8 +60,9 @@ class Lives:
     def begin(self, entry: Entry) -> None:
         """The next entry: a step of time moves every hold."""
         self.now_ms = entry.time_ms
-        for attempt in self.unknown:
-            self.unknown[attempt] += entry.time_step_ms or 0
+        for moved in (self.unknown, self.charged):
+            for attempt in moved:
+                moved[attempt] += entry.time_step_ms or 0
 
     def see(self, event: e.Event) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm an event
         match event:
@@ -78,6 +83,10 @@ class Lives:
                 yield from self._marked(event)
             case e.OutcomeReconciled():
                 yield from self._reconciled(event)
+            case e.SavingStarted():
+                yield from self.lanes.saves(event)
+            case e.OperationParked():
+                self.lanes.leaves_queue(event.operation)
             case e.CooldownSet():
                 self.paused_until_ms = max(self.paused_until_ms, event.until_ms or 0)
             case e.ManualRetryAccepted():
@@ -98,6 +107,7 @@ class Lives:
         if event.turns_max is not None:
             self.runs.add(event.operation)
         self.admitted += 1
+        yield from self.lanes.admitted(event)
 
     def _granted(self, event: e.GrantIssued) -> Iterator[str]:
         key = attempt_of(event)
@@ -113,10 +123,19 @@ class Lives:
         self.held[key] = f"{event.member} {event.member_epoch}"
         self.placed.add(key)
         slots = [one for one in self.held if one[0] not in self.runs]
+        self.charged[key] = self.now_ms
+        yield from self.lanes.granted(event, len(slots), self._requests())
         if len(slots) > provider.SLOTS_MAX:
             yield f"{len(slots)} reservations hold {provider.SLOTS_MAX} slots"
         if sum(self.held[one] == self.held[key] for one in self.placed) > PLACES:
             yield f"{event.member} has more grants than places"
+
+    def _requests(self) -> int:
+        """Calls that count in the shortest time that a charge can take to leave."""
+        since_ms = self.now_ms - provider.WINDOW_MS
+        return sum(
+            at_ms > since_ms and one[0] not in self.runs for one, at_ms in self.charged.items()
+        )
 
     def _started(self, event: e.StartAccepted) -> Iterator[str]:
         key = attempt_of(event)
@@ -166,6 +185,8 @@ class Lives:
         self.placed.discard(key)
         if self.held.pop(key, None) is None:
             yield f"{key} gives back what it does not hold"
+        if isinstance(event, e.ReservationReleased | e.ReservationExpired):
+            self.charged.pop(key, None)
         bound_ms = self.unknown.get(key)
         if isinstance(event, e.ReservationForfeited):
             if bound_ms is None or self.now_ms < bound_ms:
@@ -180,6 +201,7 @@ class Lives:
             self.doubts.get(key[0], set()).discard(key)
 
     def _ends(self, operation: bytes) -> Iterator[str]:
+        self.lanes.leaves_queue(operation)
         if self.open.pop(operation, None) is None:
             yield f"{operation.hex()} ends without having begun"
 

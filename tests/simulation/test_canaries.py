@@ -1,4 +1,4 @@
-"""Each rule of leases, unknown outcomes and retries, broken on purpose, is found in some world."""
+"""Each rule of leases, unknown outcomes, retries and lanes, broken on purpose, is found."""
 
 import contextlib
 import dataclasses
@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from schemas.inputs import HeartbeatReported
 from schemas.units import Millis
-from streams.core import leases, pace, retries, settlement, standing, unknowns
+from streams.core import (
+    lanes,
+    leases,
+    pace,
+    retries,
+    saving,
+    settlement,
+    shape,
+    standing,
+    unknowns,
+)
 from streams.core.holds import Holds
 from streams.core.operations import Uncertain
 from streams.core.state import State
@@ -89,11 +99,14 @@ CANARIES = {
         Member,
         "_owner_ms_at_most",
         staticmethod(ignore_time),
-        "requests of",
+        "ms after its start",
         {"member_stop": 0.01},
     ),
     "starts unsafe work at once": Canary(standing, "REPEATABLE", ALL, "starts with its grant", {}),
     "takes a bucket for full": Canary(pace.Rate, "left", lambda *_: 0, "of a bucket of", {}),
+    "lets bulk have all": Canary(lanes, "reserve", ignore_time, "takes the reserve", {}),
+    "keeps nothing for a saver": Canary(saving, "_holds_back", ignore, "takes what", {}),
+    "opens every lane": Canary(shape, "_class_of_work", ignore, "may not use lane", {}),
     "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
 }
 
@@ -133,9 +146,12 @@ def test_the_audit_that_users_have_finds_nothing_in_a_world(first: int) -> None:
     [
         (retries, "SAFE", ALL, UNCLEAR, "retries"),
         (pace, "opens_ms", lambda *_: 0, {}, "budgets"),
+        (lanes, "reserve", ignore_time, {}, "budgets"),
+        (saving, "_holds_back", ignore, {}, "budgets"),
+        (shape, "_class_of_work", ignore, {}, "lanes"),
     ],
 )
-def test_the_audit_that_users_have_finds_work_done_twice_and_grants_against_a_pace(
+def test_the_audit_that_users_have_finds_a_broken_rule_in_a_world(
     owner: Any,
     name: str,
     defect: Any,

@@ -9,6 +9,7 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import CellId, DimensionName, DomainId, TenantId, UserId, operation_id
+from schemas.lanes import BULK, DECISION, INTERACTIVE, LANES
 from schemas.units import Millis, Tokens
 from streams.core.outcomes import Source, Unreadable
 from streams.shell.inputs import Place
@@ -18,11 +19,17 @@ from tests.simulation.inputs import PARTITIONS, InputTopics
 
 CELL = CellId("cell")
 DOMAIN = DomainId("model")
-TENANTS = ("ant", "bee", "cat")
+ENTITLED = {"ant": LANES, "bee": (INTERACTIVE, DECISION), "cat": (INTERACTIVE, BULK)}
+"""Which lanes each tenant may use; those of bee are what a tenant has by default."""
+TENANTS = tuple(ENTITLED)
+POLICIES = ("weighted_round_robin", "deficit_round_robin", "virtual_counter")
 CLOCK_BOUND_MS = 5
 HOLD_MS = 900
 """Longer than the provider's longest call, its way and its span to be sent."""
 EFFECTS = ("unsafe", "keyed", "read_only")
+PROMPT_TOKENS = 3
+LARGE = 0.15
+"""How much of what is sent asks for a whole bucket at once."""
 
 
 def configuration(random: Random) -> list[i.ConfigProposed]:
@@ -46,14 +53,16 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         member_ttl_ms=Millis(crew.TTL_MS), join_by_ms=Millis(300),
         clock_bound_ms=Millis(CLOCK_BOUND_MS), silence_ms=Millis(80),
         deferral_sample_ms=Millis(50), early_cancel_ms=Millis(200),
-        tenant_defaults=i.TenantConfig(waiting_count_max=6),
+        tenant_defaults=i.TenantConfig(waiting_count_max=6, lanes=ENTITLED["bee"]),
     )  # fmt: skip
     domain = i.DomainConfig(
-        policy="weighted_round_robin", dimensions=dimensions, claim_by_ms=Millis(120),
+        policy=random.choice(POLICIES), dimensions=dimensions, claim_by_ms=Millis(120),
         send_within_ms=Millis(crew.SEND_WITHIN_MS), transit_ms=Millis(crew.TRANSIT_MS),
         hold_initial_ms=Millis(20), attempts_max=3, retry_backoff_ms=Millis(10), retry_burst=4,
         cooldown_ms=Millis(40), throttles_max=2, unknown_hold_ms=Millis(HOLD_MS),
         call_ms_max=random.choice((None, Millis(provider.CALL_MS_MAX))),
+        skips_max=2, age_max_ms=Millis(60), saving_max_ms=Millis(random.choice((40, 600))),
+        bulk_weight=random.choice((1, 5, 70)),
     )  # fmt: skip
     lease_ms = Millis(crew.LEASE_MS)
     standing = random.random() < 0.5
@@ -62,7 +71,14 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         _proposed("cell", CELL, cell=cell),
         _proposed("domain", DOMAIN, domain=domain),
         _proposed("pool", crew.POOL, pool=pool),
-        _proposed("tenant", TENANTS[0], tenant=i.TenantConfig(weight=2, waiting_count_max=6)),
+        *[
+            _proposed(
+                "tenant",
+                name,
+                tenant=i.TenantConfig(weight=weight, waiting_count_max=6, lanes=ENTITLED[name]),
+            )
+            for name, weight in (("ant", 2), ("cat", 1))
+        ],
     ]
 
 
@@ -109,12 +125,21 @@ class Workload:
             self._cancel()
 
     def _new(self, kind: str) -> None:
-        tokens = 10 * provider.TOKENS_MAX if kind == "impossible" else self._random.randint(4, 20)
+        random = self._random
+        tenant, tokens = TenantId(random.choice(TENANTS)), random.randint(4, 12)
+        lane = random.choice(ENTITLED[tenant])
+        if random.random() < LARGE:
+            tokens = provider.BUCKET_MAX - PROMPT_TOKENS
+        if kind == "impossible":
+            foreign = [one for one in LANES if one not in ENTITLED[tenant]]
+            tokens, lane = random.choice(
+                [(10 * provider.TOKENS_MAX, lane), *((tokens, one) for one in foreign)]
+            )
         is_run = kind == "new" and self._random.random() < 0.1
         submitted = i.OperationSubmitted(
-            tenant=TenantId(self._random.choice(TENANTS)), user=UserId("user"),
+            tenant=tenant, lane=lane, user=UserId("user"),
             idempotency_key=f"key-{len(self.sent)}", pool=crew.POOL, domain=DOMAIN,
-            prompt_tokens=Tokens(0 if is_run else 3),
+            prompt_tokens=Tokens(0 if is_run else PROMPT_TOKENS),
             output_tokens_max=None if is_run else Tokens(tokens),
             start_within_ms=Millis(self._random.choice((200, 500, 1_000, 3_000))),
             effect=self._random.choice(EFFECTS), turns_max=2 if is_run else None,
