@@ -24,7 +24,7 @@
 | F20 | contract/test_field_cases_unknown.py | cached tokens have no figure of their own |
 | F21 | contract/test_field_cases_unknown.py | |
 | F22 | contract/test_field_cases_core.py | a table of aliases (R102) is not built |
-| F23 | contract/test_field_cases_units.py | as money without a currency; no table of models (R102) |
+| F23 | contract/test_field_cases_units.py | as money of no currency; no models (R102) |
 | F24 | contract/test_field_cases_unknown.py, integration/test_sdk_reconciler.py | |
 | F25 | contract/test_field_cases_core.py, unit/test_words.py | |
 | F26 | contract/test_field_cases_fairness.py | |
