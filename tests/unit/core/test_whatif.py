@@ -92,7 +92,7 @@ def test_a_takeover_is_folded_and_the_run_goes_on() -> None:
 
 def test_what_a_worker_said_of_no_recorded_grant_is_an_input_like_any_other() -> None:
     play = _played("fifo")
-    (grant, *_) = c.only(e.GrantIssued, [event for _, d in play.entries for _, event in d])
+    (grant, *_) = c.only(e.GrantIssued, [one.event for _, d in play.entries for one in d])
     play.run(c.result(grant, epoch=99))
     assert _orders(play) == "aaaaaabbb"
 
@@ -124,6 +124,6 @@ def test_members_renew_what_they_hold_under_the_other_policy() -> None:
         play.run(c.renewal(grant), after_ms=300)
     play.run(c.result(grant))
     run = replayed(play.recorded, service_ms=lambda _: 2_500, policy="fifo")
-    kinds = {type(event) for one in run for _, event in one.decided}
+    kinds = {type(each.event) for one in run for each in one.decided}
     assert e.LeasesRenewed in kinds
     assert e.OutcomeMarkedUnknown not in kinds
