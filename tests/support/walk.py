@@ -20,8 +20,7 @@ POLICIES = [
 OUTCOMES = [
     *["success"] * 6,
     *["terminal", "cancelled", "policy_denied", "throttled", "quota_exhausted", "odd"],
-    *["not_sent"] * 2,
-    *["retryable", "unknown"] * 3,
+    *["not_sent"] * 2 + ["retryable", "unknown"] * 3,
 ]
 PRICES = i.Prices(currency="EUR", input_micros=3_100_000, output_micros=15_700_000, call_micros=100)
 RECENT = 8
