@@ -18,6 +18,8 @@ WEIGHT_MAX = 1_000_000
 PRICE_MAX = 10**9
 """A thousand of any currency for a million tokens, or a call: what a call can cost stays far below
 `LIMIT_MAX`, and sums of it within 64 bits."""
+USED_MAX = 10**18
+"""In a window that counts so much later usage is refused: sums of reports stay within 64 bits."""
 LIMIT_MAX = 10**15
 """Above any provider's limit, span and count; keeps instants and products within 64 bits."""
 WINDOW_MS_MAX = Millis(366 * 86_400_000)

@@ -17,6 +17,7 @@ from .budgets import Cost, call_cost, cost_ns, priced
 from .exits import exit_ms
 from .fencing import named, speaks_for
 from .holds import HoldKey
+from .limits import USED_MAX
 from .operations import OperationRow
 from .shape import tokens_in_range, valid_name
 from .state import State
@@ -35,20 +36,23 @@ def report(state: State, asked: UsageReported) -> Sequence[Event]:
     if attempt is None:
         if not 0 < asked.epoch == row.result_epoch:  # 0: it never had an attempt that ended
             return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
-        return _correction(asked, row)
+        return _correction(state, asked, row)
     if not speaks_for(asked, attempt):
         return [UsageRefused(**named(asked), code=Code.EPOCH_SUPERSEDED)]
     if attempt.uncertain is None:  # its result will bring what it used
         return [UsageRefused(**named(asked), code=Code.NOT_UNKNOWN)]
     known = reconciliation.usage(state, asked, attempt)
-    return known if attempt.is_open else [*known, *_correction(asked, row)]
+    return known if attempt.is_open else [*known, *_correction(state, asked, row)]
 
 
-def _correction(asked: UsageReported, row: OperationRow) -> Sequence[Event]:
+def _correction(state: State, asked: UsageReported, row: OperationRow) -> Sequence[Event]:
     used = priced(row.more.prices, asked.prompt_tokens, asked.output_tokens)
     charged = row.charged_input, row.charged_output
     if used[:2] == charged or unknowns.digest(asked.evidence) in row.more.usage:
         return []
+    levels = state.config.domains[row.domain].levels(row.tenant)
+    if any(window.used > USED_MAX for window in levels):
+        return [UsageRefused(**named(asked), code=Code.USAGE_OUT_OF_RANGE)]
     return [
         UsageCorrected(
             **named(asked),

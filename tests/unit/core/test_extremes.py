@@ -4,7 +4,10 @@ import pytest
 
 from schemas import events as e
 from schemas.codec import encode
-from streams.core.limits import LIMIT_MAX, TOKENS_MAX, WINDOW_MS_MAX
+from schemas.codes import Code
+from schemas.inputs import Prices
+from streams.core import usage
+from streams.core.limits import LIMIT_MAX, PRICE_MAX, TOKENS_MAX, USED_MAX, WINDOW_MS_MAX
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -32,6 +35,22 @@ def test_the_largest_numbers_fit_every_row_and_event(kind, limit, window_ms, pac
     cell.run(c.usage(grant, TOKENS_MAX, evidence="once more"))
     assert s.used(cell, "tokens") <= LIMIT_MAX
     cell.run(after_ms=1)
+    assert s.same_as_followed(cell)
+
+
+@pytest.mark.parametrize("unit", ["tokens", "money"])
+def test_reports_that_go_up_and_down_for_ever_never_sum_up_beyond_64_bits(unit, monkeypatch):
+    prices = Prices(currency="EUR", output_micros=PRICE_MAX)
+    cell = s.cell(c.dimension(unit, LIMIT_MAX, amount="actual"), prices=prices)
+    grant = s.started(cell, c.submitted("a", "1"))
+    cell.run(c.result(grant, prompt_tokens=0, output_tokens=0))
+    most = TOKENS_MAX * (PRICE_MAX // 10**6 if unit == "money" else 1)
+    monkeypatch.setattr(usage, "USED_MAX", 2 * most)
+    reports = [c.usage(grant, TOKENS_MAX * (n % 2), evidence=f"u{n}") for n in range(1, 9)]
+    refused = c.only(e.UsageRefused, cell.run(*reports))
+    assert {one.code for one in refused} == {Code.USAGE_OUT_OF_RANGE}
+    assert s.used(cell, unit) == 3 * most
+    assert USED_MAX + most < INT64_MAX
     assert s.same_as_followed(cell)
 
 
