@@ -216,15 +216,42 @@ def test_a_budget_shows_what_it_keeps_free(shell: Shell, development: Developmen
     assert shell("budgets", "show", "nowhere").returncode == 5
 
 
+PRICED = """
+[domains.priced]
+[domains.priced.prices]
+currency = "USD"
+output_micros = 10_000_000
+[[domains.priced.dimensions]]
+name = "money-day"
+unit = "money"
+kind = "fixed"
+limit = 50_000_000
+window_ms = 86_400_000
+"""
+
+
+def test_a_limit_of_money_is_configured_and_shown_with_its_currency(
+    shell: Shell, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(PRICED)
+    assert shell("config", "apply", str(file)).returncode == 0
+    (row,) = [row for row in shell.data("budgets", "list") if row["domain"] == "priced"]
+    assert (row["unit"], row["currency"], row["free"]) == ("money", "USD", 50_000_000)
+    file.write_text(PRICED.replace("USD", "EUR"))
+    done = shell("config", "apply", str(file))
+    assert done.returncode == 3
+    assert "Expected prices in USD while money-day limits money" in done.stderr
+
+
 def test_a_wrong_file_changes_nothing(shell: Shell, tmp_path: Path) -> None:
+    before = shell.data("budgets", "list")
     file = tmp_path / "config.toml"
     file.write_text("[domains.new]\npolicy = 'fifo'\ndimensions = []\nmisspelt = 1\n")
     done = shell("config", "apply", str(file))
     assert done.returncode == 2
     assert "misspelt" in done.stderr
-    assert shell.data("budgets", "list") == [
-        row for row in shell.data("budgets", "list") if row["domain"] == "default"
-    ]
+    assert shell.data("budgets", "list") == before
 
 
 def test_what_the_owner_refuses_is_reported_with_its_reason(shell: Shell, tmp_path: Path) -> None:
