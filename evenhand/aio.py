@@ -71,6 +71,7 @@ class AsyncClient:
             transport: instead of the API, for tests.
         """
         self._identity = (tenant, user)
+        self._retry_s = retry_s
         self._pools = AsyncSelfPools(via, classify=classify, places=places)
         self._transport = transport or AsyncHttpTransport(url, api_key, retry_s=retry_s)
         if isinstance(via, Kafka):
@@ -116,7 +117,7 @@ class AsyncClient:
             NotFound: there is none, or it is another tenant's.
             Behind: the API did not reach `at_least` in time.
         """
-        return await self._transport.get(operation, at_least=at_least, wait_s=RETRY_S)
+        return await self._transport.get(operation, at_least=at_least, wait_s=self._retry_s)
 
     async def wait_admitted(
         self, submitted: bodies.Submitted, *, timeout_s: float = RETRY_S
@@ -162,7 +163,7 @@ class AsyncClient:
             found = await self._transport.get(
                 waiting.operation,
                 at_least=waiting.at_least,
-                wait_s=RETRY_S,
+                wait_s=self._retry_s,
                 ended_within_s=waiting.left_s(),
             )
             if found.state in ENDED:

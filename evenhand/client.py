@@ -70,6 +70,7 @@ class Client:
             transport: instead of the API, for tests.
         """
         self._identity = (tenant, user)
+        self._retry_s = retry_s
         self._pools = SelfPools(via, classify=classify, places=places)
         self._transport = transport or HttpTransport(url, api_key, retry_s=retry_s)
         if isinstance(via, Kafka):
@@ -113,7 +114,7 @@ class Client:
             NotFound: there is none, or it is another tenant's.
             Behind: the API did not reach `at_least` in time.
         """
-        return self._transport.get(operation, at_least=at_least, wait_s=RETRY_S)
+        return self._transport.get(operation, at_least=at_least, wait_s=self._retry_s)
 
     def wait_admitted(
         self, submitted: bodies.Submitted, *, timeout_s: float = RETRY_S
@@ -157,7 +158,7 @@ class Client:
             found = self._transport.get(
                 waiting.operation,
                 at_least=waiting.at_least,
-                wait_s=RETRY_S,
+                wait_s=self._retry_s,
                 ended_within_s=waiting.left_s(),
             )
             if found.state in ENDED:

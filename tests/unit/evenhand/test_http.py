@@ -1,6 +1,7 @@
 """Requests over HTTP: one key over all repeats, bounded, and each problem its own exception."""
 
 import socket
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -39,11 +40,12 @@ def problem(
     return status, {} if after_s is None else {"Retry-After": str(after_s)}, body
 
 
-def asking(make: Make, server: Answering, *, retry_s: float = 5.0) -> Any:
+def asking(make: Make, server: Answering, *question: str, retry_s: float = 5.0) -> Any:
+    """A submission, or another call of the client with its arguments."""
     door = {"url": server.url, "api_key": "eh_k_s", "retry_s": retry_s}
     twin = make(door, door)
     try:
-        return twin.call("submit", **INTENT)
+        return twin.call(*question) if question else twin.call("submit", **INTENT)
     finally:
         twin.close()
 
@@ -101,6 +103,15 @@ def test_repeats_end_with_their_bound_in_time(make: Make) -> None:
     with answering(problem("no-owner", 503)) as server, pytest.raises(errors.NoOwner):
         asking(make, server, retry_s=0.05)
     assert server.asked
+
+
+@pytest.mark.parametrize("question", ["get", "wait_result"])
+def test_questions_are_repeated_within_the_same_bound(make: Make, question: str) -> None:
+    with answering(problem("behind", 503)) as server:
+        begun = time.monotonic()
+        with pytest.raises(errors.Behind):
+            asking(make, server, question, "ab" * 16, retry_s=0.05)
+        assert time.monotonic() - begun < 10, "Expected the client's own bound, not the default"
 
 
 def test_nobody_there_is_unreachable(make: Make) -> None:
