@@ -78,7 +78,7 @@ def _fit(state: State, asked: OperationSubmitted) -> Refusal | None:
         return None
     return Refusal(
         Code.NEVER_FITS,
-        "Expected a cost within every limit, but one alone is larger than the limit",
+        f"Expected a cost within every limit, but it is above {never.level} {never.dimension}",
         binds_key=True,
         level=never.level,
         dimension=never.dimension,
