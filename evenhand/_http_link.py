@@ -17,8 +17,8 @@ from typing import Any, Final
 import httpx
 
 from evenhand._http import Request, again, connection, reached, read
-from evenhand._http_lane import REST_S, REST_S_MAX, Post, Poster
-from evenhand._http_said import Lane, lane_of, refusal_of, request_of
+from evenhand._http_poster import REST_S, REST_S_MAX, Post, Poster
+from evenhand._http_said import HEART, refusal_of, request_of, track_of
 from evenhand._transport import Link, LinkLost
 from evenhand._words import bodies, events, ids, inputs, plain
 from evenhand._words import member_bodies as m
@@ -76,7 +76,7 @@ class HttpLink:
         """Events, and reports that a word is durable."""
         self._failure: Exception | None = None
         self._closed = Event()
-        self._posters: dict[tuple[Lane, int], Poster] = {}
+        self._posters: dict[str, Poster] = {}
         self._lock = Lock()
         try:
             self._next = self._place()
@@ -95,16 +95,16 @@ class HttpLink:
             answered=partial(self._answered, word, durable),
             refused=partial(self._refused, word, durable),
         )
-        self._poster(*lane_of(word)).put(post)
+        self._poster(track_of(word)).put(post)
 
-    def _poster(self, lane: Lane, track: int) -> Poster:
+    def _poster(self, track: str) -> Poster:
         with self._lock:
-            poster = self._posters.get((lane, track))
+            poster = self._posters.get(track)
             if poster is None:
-                beats = lane is Lane.HEART
-                poster = self._posters[lane, track] = Poster(
+                beats = track == HEART
+                poster = self._posters[track] = Poster(
                     self._client,
-                    f"{lane.value}-{track}",
+                    track,
                     timeout_s=BEAT_WAIT_S if beats else ANSWER_WAIT_S,
                     once=beats,
                 )

@@ -1,10 +1,9 @@
 """A member's words as requests: what goes to which path, and in whose turn.
 
 Words of one track go out one after the other, so that what is said of one attempt stays in order.
-A heartbeat has a lane of its own, since a renewal must not stand behind a result.
+A heartbeat has a track of its own, since a renewal must not stand behind a result.
 """
 
-from enum import Enum
 from typing import Any, Final, assert_never
 
 from evenhand._attempt import names
@@ -16,40 +15,29 @@ from evenhand.errors import EvenhandError
 
 NOW: Final = {"Prefer": "wait=0"}
 """The answer may come as soon as the word is durable: what is decided is delivered anyway."""
-
-
 TRACKS: Final = 4
 """Attempts whose words go out at the same time; each word waits until it is durable."""
+HEART: Final = "heart"
 
 
-class Lane(Enum):
-    """Kinds of words that do not wait for each other."""
-
-    MEMBER = "member"
-    HEART = "heart"
-    STARTS = "starts"
-    RESULTS = "results"
-    OPERATIONS = "operations"
-
-
-def lane_of(word: inputs.Input) -> tuple[Lane, int]:
-    """In whose turn the word goes out: a lane, and which of its tracks."""
+def track_of(word: inputs.Input) -> str:
+    """On which track the word goes out: behind the others of the same track."""
     match word:
         case inputs.HeartbeatReported():
-            return Lane.HEART, 0
+            return HEART
         case inputs.JoinRequested() | inputs.LeaveAnnounced():
-            return Lane.MEMBER, 0
+            return "member"
         case inputs.OperationSubmitted() | inputs.CancellationRequested():
-            return Lane.OPERATIONS, 0
+            return "operations"
         case inputs.ResultReported() | inputs.UsageReported():
-            return Lane.RESULTS, word.operation[0] % TRACKS
+            return f"results-{word.operation[0] % TRACKS}"
         case (
             inputs.ClaimRequested()
             | inputs.StartRequested()
             | inputs.SendReported()
             | inputs.CheckpointReported()
         ):
-            return Lane.STARTS, word.operation[0] % TRACKS
+            return f"starts-{word.operation[0] % TRACKS}"
         case _:
             raise AssertionError(f"Expected a member's word, but got {type(word).__name__}")
 
