@@ -70,6 +70,9 @@ def main() -> None:
         "names", nargs="*", metavar="NAME", help=f"some of {', '.join([*SIMULATED, *BENCHMARKS])}"
     )
     options = parser.parse_args()
+    unknown = set(options.names) - {*SIMULATED, *BENCHMARKS}
+    if unknown:
+        parser.error(f"Expected names of benchmarks, but got {', '.join(sorted(unknown))}")
     results: list[Result] = []
     for name, simulate in _wanted(SIMULATED, options.names):
         with _timed(name):
