@@ -181,7 +181,7 @@ class DomainConfig(Word):
     """share of lane bulk; it is its floor"""
     bulk_reserve_percent: int = 15
     """part of each limit that bulk leaves free, unless it is owed its floor"""
-    skips_max: int = 32
+    skips_max: int = 2
     """a head that was passed over so often while its turn came first saves"""
     age_max_ms: Millis = Millis(10000)
     """or so long after the first time"""

@@ -52,6 +52,9 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
         return amount
 
 
+UNLIMITED = 2**63
+"""More than any call takes."""
+
 RUN_COST = Cost(Requests(0), Tokens(0), Slots(0), 1)
 """A run holds no provider budget while it waits for its turns (R74)."""
 
@@ -84,6 +87,11 @@ def cost_after(attempt: AttemptRow, used: Used | None) -> Cost:
         used = priced(attempt.prices, attempt.prompt_tokens, attempt.output_tokens_max)
     slots = attempt.slots  # a run is what holds none
     return Cost(attempt.requests, used.tokens, slots, 1 - slots, *used)
+
+
+def cost_of(one: Reserving, *, prices: Prices | None) -> Cost:
+    """What an operation takes while it runs."""
+    return RUN_COST if one.is_run else call_cost(one.prompt_tokens, one.output_tokens_max, prices)
 
 
 def never_fits(windows: Iterable[Window], cost: Cost) -> NeverFits | None:
@@ -124,6 +132,20 @@ def check(
         if window.opens_ms > now_ms and (paced is None or window.opens_ms > paced.until_ms):
             paced = Paced(window.opens_ms, window.level, window.config.name)
     return paced or Fits()
+
+
+def room(
+    windows: Iterable[Window], *, now_ms: Millis, keep: Callable[[Window], int] | None = None
+) -> tuple[int, ...]:
+    """The most that `check` may let through, in the order of `Cost`; 0 while a pace holds back."""
+    most = dict.fromkeys(Cost.__struct_fields__, UNLIMITED)
+    for window in windows:
+        free = window.free if keep is None else window.free - keep(window)
+        if free < 0 or window.opens_ms > now_ms:
+            free = 0
+        unit = window.config.unit
+        most[unit] = min(most[unit], free)
+    return tuple(most.values())
 
 
 def earliest_ms(windows: Sequence[Window], cost: Cost, *, now_ms: Millis) -> Millis | None:

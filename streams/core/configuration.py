@@ -276,7 +276,7 @@ def _reweigh(state: State, tenants: Iterable[TenantId] | None) -> None:
                 if counter is not None and counter.queues:
                     config = state.config.tenant(tenant)
                     lane.reweigh(counter, config.weight)
-                    counter.rank = config.rank
+                    lane.rank(counter, config.rank)
 
 
 def began(state: State, event: CellBegan) -> None:

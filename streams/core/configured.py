@@ -6,7 +6,7 @@ from schemas.ids import DomainId, PoolId, TenantId
 from schemas.inputs import CellConfig, DimensionConfig, DomainConfig, PoolConfig, TenantConfig
 from schemas.units import Millis
 
-from .budgets import RUN_COST, Cost, Reserving, call_cost
+from .budgets import Cost, Reserving, cost_of
 from .fairness import Lane
 from .rows import ConfigRow, DomainRow
 from .tables import Overlay, Table, pack
@@ -41,9 +41,7 @@ class Domain:
 
     def cost_of(self, one: Reserving) -> Cost:
         """What an operation takes while it runs, at the prices of the domain."""
-        if one.is_run:
-            return RUN_COST
-        return call_cost(one.prompt_tokens, one.output_tokens_max, self.config.prices)
+        return cost_of(one, prices=self.config.prices)
 
     def all_windows(self) -> Iterator[Window]:
         """The windows of every level."""

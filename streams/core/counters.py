@@ -60,8 +60,6 @@ class CounterRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """How often idleness or blocking was written off; a reservation names the value it saw."""
     position: int = 0
     """Place in the ring; unique in the lane."""
-    held: bool = False
-    """When it was last passed over, only its own places or caps were in its way."""
     hold_ms: Millis = Millis(0)
     """Estimate of how long a call holds its slot; 0 until the first settlement."""
     deficit: int = 0
@@ -91,10 +89,6 @@ class LaneRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     lift: int = 0
 
 
-Place = tuple[int, int, TenantId]
-"""Effective key, ring position, and the tenant itself."""
-
-
 class Counter:
     """One tenant's counter, with the queues it has in this lane."""
 
@@ -105,11 +99,8 @@ class Counter:
         self.rank = 0
         self.queues: dict[str, Queue] = {}
         """By pool; only those in which something waits."""
-        self.indexed: Place | None = None
-        """Its one valid item in the index of its lane; all others of it are outdated."""
 
     @property
     def key(self) -> int:
         """Cost served per weight; the smallest goes next."""
-        row = self.row  # `key_of`, without the call: every turn asks for many
-        return row.base + row.served // row.weight
+        return key_of(self.row)

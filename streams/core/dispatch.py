@@ -5,20 +5,20 @@ A head that does not fit is passed over, so that no budget idles while another h
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
-from operator import itemgetter
 from typing import NamedTuple
 
 from schemas.codes import Code
 from schemas.events import Event, OperationDeferred, OperationExpired, OperationParked
+from schemas.ids import OperationId, TenantId
 from schemas.lanes import BULK
 from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import lanes, saving, waiting
-from .budgets import check, earliest_ms, never_fits
+from .budgets import check, earliest_ms, never_fits, room
 from .configured import Domain
 from .counters import Counter
-from .fairness import Lane, Policy
+from .fairness import Lane
 from .granting import grant
 from .outcomes import Binds, Fits, Paced
 from .queues import Waiting
@@ -47,7 +47,7 @@ def next_decision(state: State, domain: Domain) -> Sequence[Event]:
     order = lanes.in_order(domain)
     if domain.row.skipped and (found := _first_in_line(state, domain, order)):
         return found
-    return _in_turn(state, domain, order)
+    return _Pass(state, domain, order).decide()
 
 
 def _first_in_line(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Event]:
@@ -73,84 +73,105 @@ def _first_in_line(state: State, domain: Domain, order: Sequence[Lane]) -> Seque
     return []
 
 
-def _in_turn(state: State, domain: Domain, order: Sequence[Lane]) -> Sequence[Event]:
-    """The first head, lane by lane and tenant by tenant, that fits and leaves what it must."""
-    held: dict[str, Held] = {}
-    now_ms = state.window_now_ms
-    passed = saving.Passed(domain, now_ms)
-    for lane in order:
-        with closing(_candidates(state, domain, lane)) as candidates:
-            for candidate in candidates:
-                head, _, counter = candidate
-                if head.deadline_ms <= state.now_ms:  # its timer is still behind others
-                    return [_expired(state, counter, head, "deadline")]
-                windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
-                keep = saving.to_keep(domain, order, lane, counter, head)
-                fit = check(windows, cost, now_ms=now_ms, keep=keep)
-                if isinstance(fit, Fits):
-                    skipped = passed.by(counter)
-                    return [grant(state, domain, lane, candidate, skipped=skipped)]
-                leaving = _must_leave(state, domain, counter, head)
-                if leaving is not None:
-                    return [leaving]
-                if isinstance(fit, Paced):
-                    by = PACE
-                else:
-                    passed.add(counter, head, cost)
-                    by = BUDGET if keep is None else _held_by(state, domain, order, lane, candidate)
-                held.setdefault(by, Held(counter, head, fit, by))
-                first = lane.name == BULK and order[0] is lane  # a large one of it leaves nothing
-                if _exhausted(domain, now_ms, None if first else keep):
+class _Pass:
+    """A look at the heads of a domain, lane by lane: the first that fits and leaves what it must.
+
+    Looked at in full are the first that the shared budget holds back, and those before it, which
+    their own caps hold back, or which save. Of all others only those are of interest for which
+    there is room.
+    """
+
+    def __init__(self, state: State, domain: Domain, order: Sequence[Lane]) -> None:
+        self._state = state
+        self._domain = domain
+        self._order = order
+        self._held: dict[str, Held] = {}
+        self._passed: dict[TenantId, OperationId] = {}
+        """Heads that a grant to their own tenant passes over."""
+        self._skipped: OperationId | None = None
+        """The head that every other grant passes over: the first that has room in its own caps."""
+        self._narrow = False
+        """Whether somebody in the lane waits for the shared budget."""
+
+    def decide(self) -> Sequence[Event]:
+        """Empty when nothing fits and nobody has to be told again."""
+        state = self._state
+        for lane in self._order:
+            with closing(self._candidates(lane)) as candidates:
+                for candidate in candidates:
+                    head, _, counter = candidate
+                    fit, keep = self._fit(lane, candidate)
+                    if self._narrow and not isinstance(fit, Fits):
+                        continue
+                    if head.deadline_ms <= state.now_ms:  # its timer is still behind others
+                        return [_expired(state, counter, head, "deadline")]
+                    if isinstance(fit, Fits):
+                        skipped = self._passed.get(counter.tenant, self._skipped)
+                        return [grant(state, self._domain, lane, candidate, skipped=skipped)]
+                    leaving = _must_leave(state, self._domain, counter, head)
+                    if leaving is not None:
+                        return [leaving]
+                    self._hold(lane, candidate, fit, keep)
+        return _deferrals(state, self._domain, self._held.values()) if self._held else []
+
+    def _candidates(self, lane: Lane) -> Generator[waiting.Candidate, None, None]:
+        """In order; whom the shared budget holds back is followed by those for whom it has room."""
+        state, domain = self._state, self._domain
+        self._narrow = False
+
+        def is_free(place: str) -> bool:
+            return state.free_member(place) is not None and state.config.runs(place, domain.name)
+
+        with closing(lane.in_order(is_free)) as everybody:
+            for counter, queue in everybody:
+                yield waiting.candidate(state, counter, queue)
+                if self._narrow:
                     break
-    return _deferrals(state, domain, held.values()) if held else []
+        if self._narrow:
+            keep = saving.least_to_keep(domain, self._order, lane)
+            most = room(domain.windows, now_ms=state.window_now_ms, keep=keep)
+            with closing(lane.in_order(is_free, most)) as others:
+                for counter, queue in others:
+                    yield waiting.candidate(state, counter, queue)
 
+    def _fit(
+        self, lane: Lane, candidate: waiting.Candidate
+    ) -> tuple[Fits | Binds | Paced, lanes.Keep | None]:
+        head, _, counter = candidate
+        domain = self._domain
+        keep = saving.to_keep(domain, self._order, lane, counter, head)
+        windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
+        return check(windows, cost, now_ms=self._state.window_now_ms, keep=keep), keep
 
-def _held_by(
-    state: State, domain: Domain, order: Sequence[Lane], lane: Lane, candidate: waiting.Candidate
-) -> str:
-    """What is in the way of a head that must leave something free."""
-    head, _, counter = candidate
-    windows, cost, now_ms = domain.levels(counter.tenant), domain.cost_of(head), state.window_now_ms
-    if isinstance(check(windows, cost, now_ms=now_ms), Binds):
-        return BUDGET
-    reserve = lanes.to_keep(domain, order, lane, windows, cost)
-    if reserve and isinstance(check(windows, cost, now_ms=now_ms, keep=reserve), Binds):
-        return RESERVE
-    return SAVER
-
-
-_HEAD = itemgetter(0)
-
-
-def _candidates(
-    state: State, domain: Domain, lane: Lane
-) -> Generator[waiting.Candidate, None, None]:
-    """Heads whose pool has a free place, in the order of the policy; of one tenant oldest first.
-
-    FIFO is an order of heads, not of tenants. Without a free place anywhere nobody is looked at,
-    however many wait.
-    """
-    if all(state.free_member(place) is None for place in lane.places):
-        return
-    with closing(lane.in_order()) as counters:
-        if lane.policy is Policy.FIFO:
-            found = [one for each in counters for one in waiting.candidates(state, domain, each)]
-            yield from sorted(found, key=_HEAD)
+    def _hold(
+        self, lane: Lane, candidate: waiting.Candidate, fit: Binds | Paced, keep: lanes.Keep | None
+    ) -> None:
+        """It stays. One that its own caps hold back is passed over by its own tenant only."""
+        head, _, counter = candidate
+        domain, now_ms = self._domain, self._state.window_now_ms
+        own = domain.tenant_windows.get(counter.tenant)
+        is_shared = not own or isinstance(check(own, domain.cost_of(head), now_ms=now_ms), Fits)
+        if isinstance(fit, Paced):
+            by = PACE
         else:
-            for counter in counters:
-                yield from waiting.candidates(state, domain, counter)
+            by = BUDGET if keep is None else self._held_by(lane, candidate)
+            if self._skipped is None:
+                self._passed.setdefault(counter.tenant, head.operation)
+                self._skipped = head.operation if is_shared else None
+        self._narrow = is_shared and head.sequence != domain.row.saver
+        self._held.setdefault(by, Held(counter, head, fit, by))
 
-
-def _exhausted(domain: Domain, now_ms: Millis, keep: lanes.Keep | None) -> bool:
-    """Whether no request or slot is to be had: every call needs one, so no other head fits either.
-
-    Runs need neither.
-    """
-    return not domain.row.runs and any(
-        (window.free < (1 if keep is None else 1 + keep(window)) or window.opens_ms > now_ms)
-        for window in domain.windows
-        if window.config.unit in ("requests", "slots")
-    )
+    def _held_by(self, lane: Lane, candidate: waiting.Candidate) -> str:
+        """What is in the way of a head that must leave something free."""
+        head, _, counter = candidate
+        domain, now_ms = self._domain, self._state.window_now_ms
+        windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
+        if isinstance(check(windows, cost, now_ms=now_ms), Binds):
+            return BUDGET
+        reserve = lanes.to_keep(domain, self._order, lane, windows, cost)
+        if reserve and isinstance(check(windows, cost, now_ms=now_ms, keep=reserve), Binds):
+            return RESERVE
+        return SAVER
 
 
 def _must_leave(

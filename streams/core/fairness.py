@@ -13,17 +13,19 @@ Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` fir
 from collections.abc import Callable, Generator
 from contextlib import closing
 from enum import StrEnum
-from heapq import heappop, heappush, heapreplace
-from itertools import takewhile
+from functools import partial
 from typing import assert_never
 
 from schemas.ids import TenantId
 from schemas.inputs import DomainConfig
 from schemas.lanes import BULK, DECISION, INTERACTIVE
-from schemas.units import NANOS_PER_MILLI, Millis, Nanos
+from schemas.units import Millis, Nanos
 
-from .counters import Counter, CounterRow, LaneRow, Place, correct, raise_to, reweigh
+from .budgets import cost_of
+from .counters import Counter, CounterRow, LaneRow, correct, raise_to, reweigh
+from .index import Index, roof
 from .limits import HOLD_SHARE
+from .queues import Queue, Waiting
 from .ring import Ring
 from .tables import Overlay, Table, pack
 
@@ -39,6 +41,10 @@ class Policy(StrEnum):
     VIRTUAL_COUNTER = "virtual_counter"
 
 
+VARYING = ("tokens", "input_tokens", "output_tokens", "money")
+"""Units of which one call takes more than another."""
+
+
 class Lane:
     """The counters of one lane of one domain, active ones in order of the policy in force."""
 
@@ -49,27 +55,28 @@ class Lane:
         self._key = pack(domain, lane)
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
-        self.places: dict[str, int] = {}
-        """Where somebody waits, and how many tenants do."""
-        self._heap: list[Place] = []
         self._ring = Ring(self.row)
-        self._outdated = False
-        """Whether credit may have grown, so that keys in the heap may be too high."""
         self.configure(config)
 
     # -- what the fold does ------------------------------------------------------------------
 
     def configure(self, config: DomainConfig) -> None:
-        """The domain's policy and windows from here on."""
+        """The domain's policy and weight from here on."""
         self.policy = Policy(config.policy)
         self.weight = {
             INTERACTIVE: config.interactive_weight,
             DECISION: config.decision_weight,
             BULK: config.bulk_weight,
         }[self.name]
-        windows_ms = [one.window_ms for one in config.dimensions if one.window_ms is not None]
-        self._window_ns = min(windows_ms, default=0) * NANOS_PER_MILLI
-        self._outdated = True
+        units = {dimension.unit for dimension in config.dimensions}
+        self._index = Index(
+            self.row,
+            self._turn,
+            partial(cost_of, prices=config.prices),
+            varying=tuple(unit for unit in VARYING if unit in units),
+            cuts=self.policy is Policy.VIRTUAL_COUNTER,
+        )
+        self._index_all()
 
     def counter(self, tenant: TenantId) -> Counter:
         """The tenant's counter, made at its first operation."""
@@ -80,20 +87,15 @@ class Lane:
             found = self.counters[tenant] = Counter(tenant, row, key)
         return found
 
-    def wait_at(self, place: str, change: int) -> None:
-        """A tenant more waits at this place, or one less."""
-        count = self.places.get(place, 0) + change
-        if count:
-            self.places[place] = count
-        else:
-            del self.places[place]
-
     def admitted(self, cost_ns: Nanos) -> None:
         """Remember the largest cost."""
         if cost_ns > self.row.cost_max_ns:
             self.row.cost_max_ns = cost_ns
-            self._outdated = True
             self.put_row()
+            credit_ns = roof(cost_ns)
+            if credit_ns > self._index.credit_ns or self.policy is Policy.DEFICIT_ROUND_ROBIN:
+                self._index.credit_ns = credit_ns
+                self._index_all()
 
     def activate(self, counter: Counter) -> None:
         """Its first operation waits: idleness earns nothing, and it joins behind the others."""
@@ -104,6 +106,10 @@ class Lane:
         self._ring.join(counter)
         self.put_row()
         self._moved(counter)
+
+    def head_changed(self, counter: Counter) -> None:
+        """Another of its operations is the first in its queue."""
+        self._index.change(counter)
 
     def deactivate(self, counter: Counter) -> None:
         """Nothing of it waits any more."""
@@ -121,6 +127,7 @@ class Lane:
     def restore(self, counter: Counter) -> None:
         """At opening: put an active tenant where its row says."""
         self._ring.restore(counter)
+        self._index.change(counter)
 
     def reweigh(self, counter: Counter, weight: int) -> None:
         """Another weight from here on; what was served stays worth what it was."""
@@ -128,25 +135,19 @@ class Lane:
             reweigh(counter.row, weight)
             self._moved(counter)
 
-    def charge(
-        self, counter: Counter, cost_ns: Nanos, holds_itself_back: Callable[[Counter], bool]
-    ) -> None:
-        """A turn: move V to the key of this pick, count the estimate.
+    def rank(self, counter: Counter, rank: int) -> None:
+        """Another rank from here on."""
+        if counter.rank != rank:
+            counter.rank = rank
+            self._index.change(counter)
 
-        Args:
-            counter: active, even if its last operation goes now.
-            cost_ns: the estimate.
-            holds_itself_back: whether a tenant that was passed over could not have gone with the
-                whole budget of the domain free.
-        """
-        if self.policy is Policy.VIRTUAL_COUNTER:
-            for other in self._passed_over(counter):
-                self._hold(other, held=holds_itself_back(other))
-        row = counter.row
-        self._cut(counter)
-        row.held = False
-        self.row.v = max(self.row.v, counter.key)
-        row.served += cost_ns
+    def charge(self, counter: Counter, cost_ns: Nanos) -> None:
+        """A turn of an active tenant: move V to the key of this pick, count the estimate."""
+        effective = self._effective(counter)
+        if effective > counter.key:
+            raise_to(counter.row, effective)
+        self.row.v = max(self.row.v, effective)
+        counter.row.served += cost_ns
         self._take_turn(counter, cost_ns)
         self.put_row()
         self._moved(counter)
@@ -177,57 +178,35 @@ class Lane:
 
     # -- whom to try -------------------------------------------------------------------------
 
-    def in_order(self) -> Generator[Counter, None, None]:
-        """Active tenants, the one whose turn it is first; the caller passes over who cannot go."""
-        match self.policy:
-            case Policy.VIRTUAL_COUNTER:
-                yield from self._by_key()
-            case Policy.FIFO:  # which head is the oldest depends on places: dispatch compares
-                yield from self._ring
-            case Policy.STRICT_PRIORITY:
-                yield from sorted(self._ring, key=lambda counter: counter.rank)
-            case Policy.ROUND_ROBIN | Policy.WEIGHTED_ROUND_ROBIN:
-                yield from self._ring.by_turn()
-            case Policy.DEFICIT_ROUND_ROBIN:
-                yield from self._ring.by_deficit(self.row.cost_max_ns)
-            case _:
-                assert_never(self.policy)
+    def in_order(
+        self, is_free: Callable[[str], bool], room: tuple[int, ...] | None = None
+    ) -> Generator[tuple[Counter, Queue], None, None]:
+        """Queues whose place is free, the one whose turn it is first; see `Index.in_order`."""
+        self._index.renew_if_worn(self._ring, len(self._ring))
+        return self._index.in_order(is_free, room)
 
     def first(self) -> Counter | None:
         """The tenant whose turn it is, whether or not it can go."""
-        with closing(self.in_order()) as order:
-            return next(order, None)
+        with closing(self.in_order(lambda _: True)) as order:
+            return next((counter for counter, _ in order), None)
 
-    def _by_key(self) -> Generator[Counter, None, None]:
-        """Smallest effective key first, ties by ring position."""
-        passed: list[Place] = []
-        try:
-            while (counter := self._head()) is not None:
-                yield counter
-                passed.append(heappop(self._heap))  # another is wanted; this one stands aside
-        finally:
-            for item in passed:
-                heappush(self._heap, item)
-
-    def _head(self) -> Counter | None:
-        """The smallest effective key; a plain heap with lazy keys, of which outdated ones go."""
-        if self._outdated:
-            self._index()
-        heap = self._heap
-        while heap:
-            first = heap[0]
-            counter = self.counters[first[2]]
-            if first is not counter.indexed:
-                heappop(heap)
-            elif not counter.queues:
-                counter.indexed = None
-                heappop(heap)
-            elif first[0] != self._effective(counter):
-                counter.indexed = self._place(counter)
-                heapreplace(heap, counter.indexed)
-            else:
-                return counter
-        return None
+    def _turn(self, counter: Counter, head: Waiting) -> int:
+        """What is smallest for whoever goes next; ties go by ring position."""
+        match self.policy:
+            case Policy.VIRTUAL_COUNTER:
+                return counter.key
+            case Policy.FIFO:
+                return head.sequence
+            case Policy.STRICT_PRIORITY:
+                return counter.rank
+            case Policy.ROUND_ROBIN | Policy.WEIGHTED_ROUND_ROBIN:
+                return -self._ring.visits(counter)
+            case Policy.DEFICIT_ROUND_ROBIN:
+                if self._ring.visits(counter):
+                    return -1
+                return self._ring.owes(counter, self.row.cost_max_ns)
+            case _:
+                assert_never(self.policy)
 
     def _take_turn(self, counter: Counter, cost_ns: Nanos) -> None:
         match self.policy:
@@ -242,53 +221,20 @@ class Lane:
         for earlier in ended:
             self._moved(earlier)
 
-    def _passed_over(self, counter: Counter) -> list[Counter]:
-        """Who comes before this one by key."""
-        if self._head() is counter:
-            return []
-        with closing(self._by_key()) as by_key:
-            return list(takewhile(lambda other: other is not counter, by_key))
-
-    def _hold(self, counter: Counter, *, held: bool) -> None:
-        if counter.row.held is not held:
-            self._cut(counter)
-            counter.row.held = held
-            self._moved(counter)
-
-    def _cut(self, counter: Counter) -> None:
-        """Write off what a blocked tenant has missed beyond its credit."""
-        effective = self._effective(counter)
-        if effective > counter.key:
-            raise_to(counter.row, effective)
-
     def _effective(self, counter: Counter) -> int:
-        """The key after the credit is cut: to M/weight for a tenant that holds itself back.
+        """The key after what a blocked tenant has missed is cut to its credit, M/weight.
 
-        One that the shared budget holds back is owed what it missed, up to a whole window.
+        M is rounded up to its class here, so that it seldom grows: then all are looked at anew.
         """
-        row, most_ns = counter.row, self.row.cost_max_ns
-        if not row.held:
-            most_ns = max(most_ns, self._window_ns)
-        return max(counter.key, self.row.v - most_ns // row.weight)
+        return max(counter.key, self.row.v - self._index.credit_ns // counter.row.weight)
 
     def _moved(self, counter: Counter) -> None:
         self._put(counter)
-        if counter.queues:
-            counter.indexed = self._place(counter)
-            heappush(self._heap, counter.indexed)
-            if len(self._heap) > 4 * len(self._ring) + 64:
-                self._index()
+        self._index.change(counter)
 
-    def _place(self, counter: Counter) -> Place:
-        return self._effective(counter), counter.row.position, counter.tenant
-
-    def _index(self) -> None:
-        self._outdated = False
-        self._heap = []
+    def _index_all(self) -> None:
         for counter in self._ring:
-            place = counter.indexed = self._place(counter)
-            self._heap.append(place)
-        self._heap.sort()
+            self._index.change(counter)
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)

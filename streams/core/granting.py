@@ -1,7 +1,5 @@
 """From a head that fits to its grant, and all that the grant takes."""
 
-from functools import partial
-
 from schemas.events import GrantIssued
 from schemas.ids import MemberEpoch, MemberId, OperationId
 from schemas.lanes import BULK
@@ -9,12 +7,11 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import lanes, saving, standing, waiting
-from .budgets import Cost, check, cost_ns, hold
+from .budgets import Cost, cost_ns, hold
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane
 from .operations import AttemptRow
-from .outcomes import Fits
 from .pools import NOBODY
 from .state import State
 from .timers import Kind
@@ -120,7 +117,7 @@ def granted(state: State, event: GrantIssued) -> None:
     if event.skipped is not None:
         saving.passed_over(state, domain, event.skipped)
     counter.row.by_floor += event.by_floor
-    lane.charge(counter, event.cost_ns, partial(_holds_itself_back, state, domain))
+    lane.charge(counter, event.cost_ns)
     waiting.leave_queue(state, operation, row)
     row.phase, row.epoch = Phase.GRANTED, event.epoch
     state.put(operation, row)
@@ -153,13 +150,3 @@ def granted(state: State, event: GrantIssued) -> None:
     state.put_attempt(operation, attempt)
     state.timers.set(event.claim_by_ms, Kind.CLAIM_BY, operation)
     state.occupy(operation, attempt)
-
-
-def _holds_itself_back(state: State, domain: Domain, counter: Counter) -> bool:
-    """Whether no head of the tenant has a place and room in the tenant's own caps."""
-    own = domain.tenant_windows.get(counter.tenant, [])
-    now_ms = state.window_now_ms
-    heads = (head for head, _, _ in waiting.candidates(state, domain, counter))
-    return not any(
-        isinstance(check(own, domain.cost_of(head), now_ms=now_ms), Fits) for head in heads
-    )

@@ -78,6 +78,13 @@ def to_keep(
     return keeping(percent)
 
 
+def least_to_keep(domain: Domain, order: Sequence[Lane], lane: Lane) -> Keep | None:
+    """What every head of the lane must leave free, whichever it is."""
+    if lane.name != BULK or order[0].name == BULK:
+        return None
+    return keeping(domain.config.bulk_reserve_percent)
+
+
 def keeping(percent: int) -> Keep:
     """The reserve in each dimension."""
     return lambda window: reserve(window.config, percent)

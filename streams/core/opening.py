@@ -2,6 +2,8 @@
 
 from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
 
+from .counters import Counter
+from .fairness import Lane
 from .queues import Queue
 from .state import State
 from .tables import Rows, Table
@@ -17,8 +19,7 @@ def open_state(rows: Rows) -> State:
     for key, credit in state.rows.load(Table.RETRY):
         name, tenant, _ = key.decode().split("\x00")
         state.credit[DomainId(name), TenantId(tenant)] = credit
-    for key, _ in state.rows.load(Table.QUEUE):
-        _restore_queue(state, *key.decode().split("\x00")[:4])
+    _restore_queues(state)
     state.dirty = dict.fromkeys(sorted(state.config.domains))
     return state
 
@@ -54,11 +55,14 @@ def _load_members(state: State) -> None:
         pools.offer(member)
 
 
-def _restore_queue(state: State, domain: str, lane_name: str, place: str, tenant: str) -> None:
-    lane = state.lane(DomainId(domain), lane_name)
-    counter = lane.counter(TenantId(tenant))
-    counter.rank = state.config.tenant(TenantId(tenant)).rank
-    if not counter.queues:
-        lane.restore(counter)
-    counter.queues[place] = Queue(state.rows, domain, lane_name, place, tenant)
-    lane.wait_at(place, +1)
+def _restore_queues(state: State) -> None:
+    active: dict[Counter, Lane] = {}
+    for key, _ in state.rows.load(Table.QUEUE):
+        domain, name, place, tenant, _ = key.decode().split("\x00")
+        lane = state.lane(DomainId(domain), name)
+        counter = lane.counter(TenantId(tenant))
+        counter.rank = state.config.tenant(TenantId(tenant)).rank
+        counter.queues[place] = Queue(state.rows, domain, name, place, tenant)
+        active[counter] = lane
+    for counter in sorted(active, key=lambda counter: counter.row.position):
+        active[counter].restore(counter)

@@ -40,6 +40,8 @@ class Queue:
         self._front: deque[Waiting] = deque()
         self._rest_from = 0 if self._row.count else None
         """Rows from this sequence on may not be in the front; None when the front is everything."""
+        self.indexed: object = None
+        """Where its head stands in the index of its lane."""
 
     @property
     def count(self) -> int:

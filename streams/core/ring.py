@@ -9,8 +9,9 @@ more than one (R29, R30). With weights 2:1:1, where A does not fit for the first
          A B C    A A, which fits now   B C A, and so on: B C A A.
 """
 
-from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import takewhile
 
 from .counters import Counter, LaneRow
 from .limits import VISIT_MAX
@@ -21,11 +22,11 @@ class Ring:
 
     def __init__(self, row: LaneRow) -> None:
         self._row = row
-        self._counters: list[Counter] = []
+        self._counters: OrderedDict[int, Counter] = OrderedDict()
 
     def __iter__(self) -> Iterator[Counter]:
         """From the lowest position on."""
-        return iter(self._counters)
+        return iter(self._counters.values())
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -34,24 +35,15 @@ class Ring:
         """Enter behind all others; the caller keeps the rows."""
         self._row.positions += 1
         counter.row.position = self._row.positions
-        self._counters.append(counter)
+        self.restore(counter)
 
     def restore(self, counter: Counter) -> None:
-        """Enter where the row says."""
-        self._counters.insert(self._place(counter.row.position), counter)
+        """Enter where the row says, behind all others."""
+        self._counters[counter.row.position] = counter
 
     def leave(self, counter: Counter) -> None:
         """Be in the ring no longer."""
-        del self._counters[self._place(counter.row.position)]
-
-    def by_turn(self) -> Iterator[Counter]:
-        """Whoever has turns left of its visit, then from the lowest position on."""
-        visitor = self._visitor()
-        if visitor is not None:
-            yield visitor
-        for counter in self._counters:
-            if counter is not visitor:
-                yield counter
+        del self._counters[counter.row.position]
 
     def take_turn(self, counter: Counter, turns_max: int) -> list[Counter]:
         """Count a turn; the caller keeps the rows.
@@ -71,15 +63,9 @@ class Ring:
             self._to_the_end(counter)
         return ended
 
-    def by_deficit(self, quantum: int) -> Iterator[Counter]:
-        """As `by_turn`, but whoever owes more than it gets for a visit comes after all others."""
-        visitor, owing = self._visitor(), []
-        for counter in self.by_turn():
-            if counter is visitor or _after_visit(counter, quantum) > 0:
-                yield counter
-            else:
-                owing.append(counter)
-        yield from owing
+    def owes(self, counter: Counter, quantum: int) -> bool:
+        """Whether it owes all that it gets for a visit, so that it comes after all others."""
+        return _after_visit(counter, quantum) <= 0
 
     def take_of_deficit(self, counter: Counter, cost: int, quantum: int) -> list[Counter]:
         """Count a turn by its cost; the caller keeps the rows.
@@ -94,10 +80,9 @@ class Ring:
             if earlier is not None:
                 earlier.row.deficit = min(earlier.row.deficit, 0)
                 ended.append(earlier)
-            if _after_visit(counter, quantum) > 0:
-                before = self._counters[: self._place(counter.row.position)]
-                for one in before:
-                    if one is not earlier and _after_visit(one, quantum) <= 0:
+            if not self.owes(counter, quantum):
+                for one in takewhile(lambda one: one is not counter, self):
+                    if one is not earlier and self.owes(one, quantum):
                         one.row.deficit = _after_visit(one, quantum)
                         ended.append(one)
             for one in ended:
@@ -119,14 +104,7 @@ class Ring:
         self.join(counter)
 
     def _visitor(self) -> Counter | None:
-        place = self._place(self._row.visitor)
-        if place == len(self._counters):
-            return None
-        found = self._counters[place]
-        return found if found.row.position == self._row.visitor else None
-
-    def _place(self, position: int) -> int:
-        return bisect_left(self._counters, position, key=lambda counter: counter.row.position)
+        return self._counters.get(self._row.visitor)
 
 
 def _after_visit(counter: Counter, quantum: int) -> int:

@@ -15,12 +15,12 @@ from schemas.lanes import BULK, LANES
 from schemas.units import Millis
 
 from . import lanes
-from .budgets import Cost, check, earliest_ms
+from .budgets import earliest_ms
 from .configured import Domain
 from .counters import Counter
 from .fairness import Lane
 from .limits import SKIPPED_MAX
-from .outcomes import Binds, Fits, Paced
+from .outcomes import Binds, Paced
 from .pools import place_of
 from .queues import Waiting
 from .rows import SkippedRow
@@ -96,10 +96,23 @@ def to_keep(
     windows, cost = domain.levels(counter.tenant), domain.cost_of(head)
     reserve = lanes.to_keep(domain, order, lane, windows, cost)
     saver = domain.row.saving
-    if saver is None or saver.head.sequence == head.sequence or not _holds_back(order, saver, lane):
+    if saver is None or saver.head.sequence == head.sequence:
         return reserve
-    vector, own = domain.cost_of(saver.head), counter.tenant == saver.tenant
-    both = saver.lane == BULK
+    return _beside(domain, order, lane, reserve, own=counter.tenant == saver.tenant)
+
+
+def least_to_keep(domain: Domain, order: Sequence[Lane], lane: Lane) -> lanes.Keep | None:
+    """What every head of the lane but the saver must leave free of the shared budget."""
+    return _beside(domain, order, lane, lanes.least_to_keep(domain, order, lane), own=False)
+
+
+def _beside(
+    domain: Domain, order: Sequence[Lane], lane: Lane, reserve: lanes.Keep | None, *, own: bool
+) -> lanes.Keep | None:
+    saver = domain.row.saving
+    if saver is None or not _holds_back(order, saver, lane):
+        return reserve
+    vector, both = domain.cost_of(saver.head), saver.lane == BULK
 
     def keep(window: Window) -> int:
         part = vector.amount(window.config) if own or window.level == "domain" else 0
@@ -112,35 +125,6 @@ def to_keep(
 def _holds_back(order: Sequence[Lane], saver: SkippedRow, lane: Lane) -> bool:
     lower = LANES.index(lane.name) >= LANES.index(saver.lane)
     return lower or (saver.lane == BULK and lanes.is_owed_floor(order))
-
-
-class Passed:
-    """Heads that did not fit, in order: which of them does a grant pass over?
-
-    The first whose own caps have room, since it waits for what everybody takes of. One that its own
-    caps hold back waits for its own tenant alone, so that only a grant to that counts.
-    """
-
-    def __init__(self, domain: Domain, now_ms: Millis) -> None:
-        self._domain = domain
-        self._now_ms = now_ms
-        self._heads: list[tuple[Counter, Waiting]] = []
-        self._is_complete = False
-
-    def add(self, counter: Counter, head: Waiting, cost: Cost) -> None:
-        """The next one."""
-        if self._is_complete:
-            return
-        self._heads.append((counter, head))
-        own = self._domain.tenant_windows.get(counter.tenant)
-        self._is_complete = not own or isinstance(check(own, cost, now_ms=self._now_ms), Fits)
-
-    def by(self, picked: Counter) -> OperationId | None:
-        """The one that a grant to this tenant passes over."""
-        for counter, head in self._heads:
-            if counter.tenant == picked.tenant:
-                return head.operation
-        return self._heads[-1][1].operation if self._is_complete else None
 
 
 # -- folds --------------------------------------------------------------------------------------

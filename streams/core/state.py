@@ -227,7 +227,7 @@ class State:
         lanes.follow_weight(lane)
         counter = lane.counter(row.tenant)
         config = self.config.tenant(row.tenant)
-        counter.rank = config.rank
+        lane.rank(counter, config.rank)
         lane.reweigh(counter, config.weight)
         return lane, counter
 

@@ -20,6 +20,13 @@ Candidate = tuple[Waiting, MemberId, Counter]
 _HEAD = itemgetter(0)
 
 
+def candidate(state: State, counter: Counter, queue: Queue) -> Candidate:
+    """The head of a queue whose place is free."""
+    member = state.free_member(queue.pool)
+    assert member is not None, f"Expected a free place in {queue.pool}"
+    return queue.head(), member, counter
+
+
 def candidates(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
     """A tenant's heads in one lane whose pool has a free place, oldest first."""
     found: list[Candidate] = []
@@ -41,7 +48,6 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
     if queue is None:
         queue = Queue(state.rows, row.domain, row.lane, place, row.tenant)
         counter.queues[place] = queue
-        lane.wait_at(place, +1)
     queue.add(
         Waiting(
             row.sequence,
@@ -56,6 +62,8 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
         if lane.is_idle:
             lanes.wake(state.config.domains[row.domain], lane)
         lane.activate(counter)
+    elif queue.head().operation == operation:
+        lane.head_changed(counter)
     row.phase = Phase.WAITING
     state.put(operation, row)
     state.touch(row.domain)
@@ -69,9 +77,10 @@ def unqueue(state: State, row: OperationRow) -> None:
     queue.remove(row.sequence)
     if not queue.count:
         del counter.queues[place]
-        lane.wait_at(place, -1)
         if not counter.queues:
             lane.deactivate(counter)
+    else:
+        lane.head_changed(counter)
     domain = state.config.domains[row.domain]
     if domain.row.skipped:
         domain.row.forget(row.sequence)

@@ -30,6 +30,7 @@ from streams.core import (
     standing,
     usage,
 )
+from streams.core.fairness import Lane
 from streams.core.outcomes import Fits
 from streams.core.state import State
 from streams.core.windows import Window
@@ -228,7 +229,7 @@ FAULTS = {
     "nothing is ever full": (dispatch, "check", lambda *_, **__: Fits(), "says ('GrantIssued'"),
     "no pace": (pace, "opens_ms", lambda *_: 0, "says ('GrantIssued'"),
     "what is refunded owes the pace": (Window, "charge", charged_for_good, "GrantIssued"),
-    "youngest first": (dispatch, "_HEAD", lambda found: -found[0].sequence, "GrantIssued"),
+    "youngest first": (Lane, "_turn", lambda _, __, head: -head.sequence, "GrantIssued"),
     "bulk leaves nothing": (lanes, "reserve", lambda *_: 0, "GrantIssued"),
     "nobody saves": (saving, "first_in_line", lambda *_: [], "SavingStarted"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),

@@ -1,17 +1,33 @@
 """One lane without a cell, for tests of whose turn it is."""
 
+from collections.abc import Iterator
+
 from streams.core.fairness import Lane
+from streams.core.queues import Waiting
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay
 from tests.support import core as c
 
 
+class Endless:
+    """A queue in which something always waits."""
+
+    pool = "p"
+    count = 1
+    indexed = None
+
+    def __init__(self, sequence: int) -> None:
+        self._head = Waiting(sequence, b"", 1, 1, 10**9)
+
+    def head(self) -> Waiting:
+        return self._head
+
+
 class Turns:
     """One lane whose tenants always have something waiting, unless they are said not to."""
 
-    def __init__(self, policy: str, weights: str, cost: int = 12, *windows_ms: int) -> None:
-        dimensions = [c.dimension(f"tokens-{ms}", 1, window_ms=ms) for ms in windows_ms]
-        config = c.domain(c.dimension("slots", 1), *dimensions, policy=policy).domain
+    def __init__(self, policy: str, weights: str, cost: int = 12) -> None:
+        config = c.domain(c.dimension("slots", 1), policy=policy).domain
         self.lane = Lane(Overlay(c.MemoryRows(), KINDS), "d", "interactive", config)
         self.cost = cost
         self.lane.admitted(cost)
@@ -21,22 +37,24 @@ class Turns:
     def join(self, name: str, weight: int = 1) -> None:
         counter = self.lane.counter(name)
         self.lane.reweigh(counter, weight)
-        counter.queues["p"] = "something waits"
+        counter.queues["p"] = Endless(len(self.lane.counters))
         self.lane.activate(counter)
 
+    def order(self) -> Iterator[str]:
+        """Tenants, the one whose turn it is first."""
+        return (one.tenant for one, _ in self.lane.in_order(lambda _: True))
+
     def leave(self, name: str) -> None:
-        self.lane.counter(name).queues.clear()
+        self.lane.counter(name).queues.pop("p").count = 0
         self.lane.deactivate(self.lane.counter(name))
 
-    def take(
-        self, count: int, *, blocked: str = "", held: str = "", cost: int | None = None
-    ) -> str:
-        """Who goes; `blocked` by the budget of the domain, `held` back by places or own caps."""
+    def take(self, count: int, *, blocked: str = "", cost: int | None = None) -> str:
+        """Who goes, while none of the `blocked` can."""
         found = ""
         for _ in range(count):
-            counter = next(one for one in self.lane.in_order() if one.tenant not in blocked + held)
-            self.lane.charge(counter, cost or self.cost, lambda other: other.tenant in held)
-            found += counter.tenant
+            name = next(one for one in self.order() if one not in blocked)
+            self.lane.charge(self.lane.counter(name), cost or self.cost)
+            found += name
         return found
 
     def key(self, name: str) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 from schemas import events as e
+from streams.core.index import OUTDATED_MAX
 from tests.support import cells as s
 from tests.support import core as c
 from tests.support.turns import Turns
@@ -130,7 +131,7 @@ def test_v_never_falls():
     turns = Turns("virtual_counter", "111")
     seen = 0
     for n in range(60):
-        turns.take(1, held="ABC".replace("ABC"[n % 3], "") if n % 4 == 0 else "")
+        turns.take(1, blocked="ABC".replace("ABC"[n % 3], "") if n % 4 == 0 else "")
         assert turns.lane.row.v >= seen
         seen = turns.lane.row.v
 
@@ -180,12 +181,15 @@ def test_a_reservation_is_corrected_at_the_weight_it_was_made_with(delta, key):
     assert counter.key == key
 
 
-def test_the_heap_of_keys_stays_small_whatever_moves():
+def test_the_index_stays_small_whatever_moves():
     turns = Turns("virtual_counter", "11")
-    counter = turns.lane.counter("A")
-    for n in range(5_000):
-        turns.lane.correct(counter, -1 if n % 2 else 1, weight=1, lift=0)
-    assert len(turns.lane._heap) <= 4 * 2 + 65
+    turns.take(1)
+    sizes = set()
+    for _ in range(5_000):
+        turns.lane.correct(turns.lane.counter("A"), 1, weight=1, lift=0)
+        assert [*turns.order()] == ["B", "A"]
+        sizes.add(len(turns.lane._index))
+    assert max(sizes) <= 4 * 2 + OUTDATED_MAX + 1
 
 
 @pytest.mark.parametrize(("held_ms", "learned"), [(9_000, 2_000), (1_000, 1_000), (0, 875)])

@@ -141,13 +141,6 @@ def test_a_domain_whose_head_only_a_pace_holds_back_wakes_exactly_when_it_opens(
     assert s.granted(cell, after_ms=1)
 
 
-def test_a_head_without_room_is_told_beside_one_that_only_the_pace_holds_back():
-    cell = s.cell(c.dimension("tokens", 1_000, window_ms=1_000, pace_percent=1))
-    events = cell.run(*jobs(2), *jobs(1, "b", prompt_tokens=900))
-    told = c.only(e.OperationDeferred, events)
-    assert {(one.tenant, one.held_by) for one in told} == {("a", "pace"), ("b", "budget")}
-
-
 def test_nobody_wakes_for_a_pace_that_nothing_waits_for():
     cell = s.cell(TEN_A_SECOND(pace_percent=1), send_within_ms=1)
     grant = s.granted(cell, *jobs(1))

@@ -10,33 +10,68 @@ from tests.support import core as c
 FEW, MANY = 10, 400
 
 
-def calls_of_a_lifecycle(tenants, **domain):
-    """Calls of Python functions from a start to the next grant, while all places are taken."""
-    cell = s.cell(c.dimension("slots", 100), places=1, **domain)
-    asked = [c.submitted(f"t{n:04}", str(k)) for n in range(tenants) for k in range(3)]
-    (grant,) = s.grants(cell.run(*asked))
-    for _ in range(tenants):  # every tenant had a turn
-        cell.run(c.start(grant))
-        (grant,) = s.grants(cell.run(c.result(grant)))
-    calls = 0
+def calls(act):
+    """Calls of Python functions while this is done."""
+    count = 0
 
-    def count(_frame, event, _arg):
-        nonlocal calls
-        calls += event == "call"
+    def tell(_frame, event, _arg):
+        nonlocal count
+        count += event == "call"
 
-    sys.setprofile(count)
+    sys.setprofile(tell)
     try:
-        cell.run(c.start(grant))
-        (grant,) = s.grants(cell.run(c.result(grant)))
+        act()
     finally:
         sys.setprofile(None)
-    return calls
+    return count
 
 
-@pytest.mark.parametrize(
-    "policy",
-    ["virtual_counter", "round_robin", "weighted_round_robin", "deficit_round_robin"],
-)
-def test_no_tenant_is_looked_at_while_no_place_is_free(policy):
-    few = calls_of_a_lifecycle(FEW, policy=policy)
-    assert calls_of_a_lifecycle(MANY, policy=policy) <= few * 1.1
+def calls_of_a_lifecycle(cell, running):
+    """From a start to the next grant, while all places are taken."""
+
+    def turn():
+        (grant,) = running
+        cell.run(c.start(grant))
+        running[:] = s.grants(cell.run(c.result(grant)))
+
+    for _ in range(MANY):  # every tenant had a turn
+        turn()
+    return calls(turn)
+
+
+def beside_busy_places(tenants, policy):
+    """Calls of a lifecycle while many have something to do, and no place is free."""
+    cell = s.cell(c.dimension("slots", 100), places=1, policy=policy)
+    asked = [
+        c.submitted(f"t{n:04}", str(k)) for k in range(1 + MANY // tenants) for n in range(tenants)
+    ]
+    return calls_of_a_lifecycle(cell, s.grants(cell.run(*asked)))
+
+
+def beside_large_heads(tenants, policy):
+    """Calls of a lifecycle of small calls while the heads of many are too large for the budget."""
+    tokens = c.dimension("tokens", 10**6, window_ms=10**6)
+    cell = s.cell(tokens, places=2, policy=policy, skips_max=10**9, age_max_ms=10**9)
+    first = c.submitted("first", "1", prompt_tokens=900_000)
+    cell.run(c.start(s.granted(cell, first)))
+    spread = 100_000 // tenants
+    sizes = [100_000 + spread * n for n in range(tenants)]
+    cell.run(*(c.submitted(f"t{n:04}", "1", prompt_tokens=size) for n, size in enumerate(sizes)))
+    small = [c.submitted("small", str(n), prompt_tokens=1) for n in range(MANY + 2)]
+    return calls_of_a_lifecycle(cell, s.grants(cell.run(*small)))
+
+
+POLICIES = [
+    "virtual_counter",
+    "fifo",
+    "strict_priority",
+    "round_robin",
+    "weighted_round_robin",
+    "deficit_round_robin",
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scene", [beside_busy_places, beside_large_heads])
+def test_a_decision_takes_as_many_steps_beside_many_tenants_as_beside_few(scene, policy):
+    assert scene(MANY, policy) <= scene(FEW, policy) * 1.1
