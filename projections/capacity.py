@@ -13,7 +13,7 @@ from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, Use, counted
 from .views.config import CONFIG, Config
 from .views.domain import DOMAINS, Domain, Saver
 from .views.ledger import LEDGERS, Ledger
-from .views.members import MEMBERS, Member
+from .views.members import ACTIVE, MEMBERS, SUSPECT, Member
 from .views.operation import OPERATIONS, Operation
 from .views.queue import QUEUES, WAITING, Queue, Waiting
 from .views.repeat import REPEATS
@@ -172,7 +172,7 @@ class CapacityQueries(Reading):
         )
 
     def _saver(self, fares: Domain, config: Config) -> SaverAnswer | None:
-        """Who still saves: it waits as it did when it began, under the same configuration."""
+        """Who still saves: it waits as it did when it began, and somebody is there to run it."""
         saver = fares.saver
         if saver is None or saver.tenant_version != config.tenant_version(saver.tenant):
             return None
@@ -180,7 +180,17 @@ class CapacityQueries(Reading):
         if row is None or row.phase is not Phase.WAITING:
             return None
         same = (row.incarnation, row.epoch) == (saver.incarnation, saver.epoch)
-        return SaverAnswer(saver, row) if same else None
+        return SaverAnswer(saver, row) if same and self._is_served(row) else None
+
+    def _is_served(self, waiting: Operation) -> bool:
+        piece = self.row(CONFIG, join("pool", waiting.pool))
+        if piece is not None and piece.pool.unclaimed_max is not None:
+            return True  # an open pool needs no member
+        return any(
+            member.pool == waiting.pool and member.state in (ACTIVE, SUSPECT)
+            for name, member in self.members().items()
+            if waiting.member in (None, name)
+        )
 
     def _use(self, dimension: DimensionConfig, use: Use) -> DimensionAnswer:
         unit = UNITS.index(dimension.unit)

@@ -85,7 +85,8 @@ class _Auditor:
         self._config = config = Config(cursor)
         self._book = book = Book()
         self._answers = Answers(cursor, config, book)
-        saving = Saving(cursor, config, book)
+        places = Places(cursor, config, book)
+        saving = Saving(cursor, config, book, places)
         self._budgets = Budgets(cursor, config, book, saving)
         self._settlements = Settlements(cursor, book)
         self._provider = Provider(cursor)
@@ -95,7 +96,7 @@ class _Auditor:
         self._publication = Publication(cursor, logs, partition_of)
         order, lanes = Order(cursor, book), Lanes(cursor, config, book)
         lives, grants = Lives(cursor, book), Grants(cursor, config, book)
-        starts, places = Starts(cursor, config, book), Places(cursor, config, book)
+        starts = Starts(cursor, config, book)
         self._handlers: dict[type, list[Handler]] = {}
         for check in (
             self._answers.handlers(),

@@ -28,6 +28,8 @@ class _Member:
     places: int
     active: bool = False
     draining: bool = False
+    living: bool = False
+    """Active, or silent for not too long."""
 
 
 class Places:
@@ -49,10 +51,20 @@ class Places:
             e.MemberActivated: self._activated,
             e.MemberRestored: self._activated,
             e.MemberSuspected: self._silent,
-            e.MemberLost: self._silent,
+            e.MemberLost: self._lost,
             e.MemberDrainRequested: self._drained,
             e.MemberSlotReturned: self._left,
         }
+
+    def are_served(self, pool: PoolId, member: MemberId | None) -> bool:
+        """Whether anybody may run what waits in the pool; in pool self, for this member."""
+        if self._unclaimed_max(pool) is not None:
+            return True
+        return any(
+            one.pool == pool and one.living and not one.draining
+            for name, one in self._members.items()
+            if member in (None, name)
+        )
 
     def _granted(self, event: e.GrantIssued) -> None:
         operation = self._book.operations.get(event.operation)
@@ -112,11 +124,15 @@ class Places:
 
     def _activated(self, event: Any) -> None:
         if (member := self._current(event)) is not None:
-            member.active = True
+            member.active = member.living = True
 
     def _silent(self, event: Any) -> None:
         if (member := self._current(event)) is not None:
             member.active = False
+
+    def _lost(self, event: Any) -> None:
+        if (member := self._current(event)) is not None:
+            member.active = member.living = False
 
     def _drained(self, event: Any) -> None:
         if (member := self._current(event)) is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas import events as e
-from schemas.ids import DomainId, OperationId
+from schemas.ids import SELF_POOL, DomainId, OperationId
 from schemas.inputs import DimensionConfig
 from schemas.lanes import LANES
 
@@ -19,6 +19,7 @@ from .book import Book
 from .config import Config
 from .cursor import Cursor
 from .lanes import ABOUT_ONE
+from .places import Places
 from .records import WAITING
 
 CHECK = "saving"
@@ -35,10 +36,11 @@ class _Skips:
 class Saving:
     """How often heads were passed over, and who saves in each domain."""
 
-    def __init__(self, cursor: Cursor, config: Config, book: Book) -> None:
+    def __init__(self, cursor: Cursor, config: Config, book: Book, places: Places) -> None:
         self._cursor = cursor
         self._config = config
         self._book = book
+        self._places = places
         self._skips: dict[OperationId, _Skips] = {}
         self._savers: dict[DomainId, OperationId] = {}
 
@@ -51,8 +53,9 @@ class Saving:
         }
 
     def returns(self) -> dict[type, Callable[[Any], None]]:
-        """What to call after an event was folded: who waits no longer saves no longer."""
-        return dict.fromkeys(ABOUT_ONE, self._follow)
+        """What to call after an event was folded: who cannot go any more saves no longer."""
+        leaves = (e.MemberDrainRequested, e.MemberLost, e.MemberSlotReturned)
+        return dict.fromkeys(ABOUT_ONE, self._follow) | dict.fromkeys(leaves, self._bereft)
 
     def saver(self, domain: DomainId) -> OperationId | None:
         """Who saves in the domain."""
@@ -98,6 +101,8 @@ class Saving:
         ):
             detail = f"Expected {domain.skips_max} skips or {domain.age_max_ms} ms"
             self._found(f"{detail} before it saves, but it has {skips.count}")
+        if not self._is_served(event.operation):
+            self._found("Expected a saver that somebody can run")
         self._savers[event.domain] = event.operation
 
     def _configured(self, event: e.ConfigActivated) -> None:
@@ -112,6 +117,19 @@ class Saving:
         operation = self._book.operations.get(event.operation)
         if operation is None or operation.state != WAITING:
             self._forget(event.operation)
+
+    def _bereft(self, _: Any) -> None:
+        """Nobody is left to run it: it ends, but what was counted stays."""
+        for domain, saver in list(self._savers.items()):
+            if not self._is_served(saver):
+                del self._savers[domain]
+
+    def _is_served(self, saver: OperationId) -> bool:
+        operation = self._book.operations.get(saver)
+        if operation is None:
+            return False
+        pool = operation.queue[2]
+        return self._places.are_served(pool, operation.member if pool == SELF_POOL else None)
 
     def _forget(self, operation_id: OperationId) -> None:
         skips = self._skips.pop(operation_id, None)

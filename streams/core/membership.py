@@ -18,14 +18,14 @@ from schemas.events import (
     MemberSuspected,
     ReservationReleased,
 )
-from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId
+from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId, PoolId
 from schemas.inputs import HeartbeatReported, JoinRequested, LeaveAnnounced
 from schemas.units import Millis
 
 from .limits import PLACES_MAX
 from .operations import AttemptRow
 from .outcomes import Unreadable
-from .pools import MemberRow, Standing
+from .pools import MemberRow, Standing, place_of
 from .shape import valid_name
 from .state import State
 from .timers import Kind
@@ -257,6 +257,7 @@ def _drained(state: State, member: MemberId) -> None:
     if row.standing is not Standing.SUSPECT:
         row.standing = Standing.DRAINING
     state.pools.put(member, row)
+    _end_saving(state, place_of(row.pool, member))
 
 
 def _lost(state: State, member: MemberId) -> None:
@@ -265,6 +266,7 @@ def _lost(state: State, member: MemberId) -> None:
     _disarm(state, member, row)
     row.standing = Standing.LOST
     state.pools.put(member, row)
+    _end_saving(state, place_of(row.pool, member))
 
 
 def _slot_returned(state: State, member: MemberId) -> None:
@@ -273,6 +275,19 @@ def _slot_returned(state: State, member: MemberId) -> None:
     _disarm(state, member, row)
     state.pools.remove(member)
     state.pools.take_slot(row.pool, row.tenant, -1)
+    _end_saving(state, place_of(row.pool, member))
+
+
+def _end_saving(state: State, place: str) -> None:
+    """What nobody is left to run holds nobody back (R28), and saves again when somebody comes."""
+    pool = state.config.pools.get(PoolId(place))
+    is_open = pool is not None and pool.unclaimed_max is not None
+    if is_open or state.pools.is_served(place):
+        return
+    for name, domain in state.config.domains.items():
+        if domain.row.end_saving(place):
+            state.put_domain(domain)
+            state.touch(name)
 
 
 def _arm(state: State, member: MemberId, row: MemberRow) -> None:

@@ -110,6 +110,15 @@ class Pools:
             heappop(heap)
         return None
 
+    def is_served(self, place: str) -> bool:
+        """Whether a living member may have a free place sooner or later."""
+        return any(
+            self._place(member) == place
+            and row.standing in (Standing.ACTIVE, Standing.SUSPECT)
+            and not row.draining
+            for member, row in self.members.items()
+        )
+
     def free_places(self, member: MemberId) -> int:
         """Announced places less live grants and leases; none unless active (R169)."""
         row = self.members.get(member)

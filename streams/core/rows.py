@@ -92,6 +92,14 @@ class DomainRow(msgspec.Struct, array_like=True, gc=False):
         if self.saver == sequence:
             self.saver = 0
 
+    def end_saving(self, place: str) -> bool:
+        """Nobody is left at the place; what was counted stays. Returns: whether one saved there."""
+        saver = self.saving
+        if saver is None or saver.place != place:
+            return False
+        self.saver = 0
+        return True
+
     def forget_all(self, tenant: TenantId | None) -> None:
         """Another configuration, of the domain or of one tenant: what was counted is void."""
         for one in self.skipped:

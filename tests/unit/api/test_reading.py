@@ -63,8 +63,9 @@ def test_a_budget_tells_what_became_of_the_reserve_of_bulk(door: Entrance) -> No
 
 
 def test_a_budget_tells_who_saves_to_who_sees_all_and_to_the_savers_tenant(door: Entrance) -> None:
-    told = Told("large")
-    door.tell((0, told.admitted()), inputs=[(0, 0, 1)])
+    told, m1 = Told("large"), {"member": "m1", "member_epoch": "e1"}
+    door.tell(e.MemberSlotGranted(**m1, pool="p", places=9, join_by_ms=START_MS))
+    door.tell((0, told.admitted()), e.MemberActivated(**m1), inputs=[(0, 0, 1)])
     named = {"tenant": "acme", "operation": told.id, "domain": "d", "lane": "interactive"}
     door.tell(e.SavingStarted(**named, skips=32, since_ms=START_MS))
     savers = [

@@ -8,7 +8,7 @@ from schemas.ids import OperationId
 from tests.support.budget import TOKENS, domain_of
 from tests.support.history import History
 from tests.support.plants import Plant, Plants, judge
-from tests.support.words import e
+from tests.support.words import e, i
 
 plants = Plants()
 DOMAIN = replace(domain_of(TOKENS), skips_max=2)
@@ -32,6 +32,15 @@ def run(history: History, operation: OperationId, **changes: Any) -> int:
     history.result(operation)
     history.wait(5_000)
     return offset
+
+
+def leave(history: History, member: str) -> int:
+    about = {"member": member, "member_epoch": "1"}
+    gone = [
+        e.MemberDrainRequested(**about, reason="left"),
+        e.MemberSlotReturned(**about, reason="left"),
+    ]
+    return history.append([i.LeaveAnnounced(**about)], gone)
 
 
 def save(history: History, operation: OperationId) -> int:
@@ -90,6 +99,26 @@ def a_lower_lane_takes_what_the_saver_needs(history: History) -> int:
     return history.grant(history.submit("c", lane="decision"))
 
 
+@plants.breaks("saving")
+def a_head_saves_that_nobody_can_run(history: History) -> int:
+    operation = large(history)
+    for key in "ab":
+        pass_over(history, operation, key)
+    leave(history, "m")
+    leave(history, "n")
+    return save(history, operation)
+
+
+@plants.breaks("budgets")
+def a_saver_is_forgotten_while_somebody_can_run_it(history: History) -> int:
+    operation = large(history)
+    for key in "ab":
+        pass_over(history, operation, key)
+    save(history, operation)
+    leave(history, "m")
+    return history.grant(history.submit("c", lane="decision"), member="n")
+
+
 @plants.cases()
 def test_a_planted_defect_is_named_at_its_position(check: str, plant: Plant) -> None:
     judge(check, plant)
@@ -105,4 +134,21 @@ def test_a_higher_lane_and_the_saver_itself_take_what_they_want() -> None:
     run(history, history.submit("c"))
     run(history, operation)
     run(history, history.submit("d", lane="decision"))
+    assert history.audit().clean
+
+
+def test_others_take_what_a_saver_needs_that_nobody_is_left_to_run() -> None:
+    history = History(places=9)
+    history.configure("domain", "d", domain=DOMAIN)
+    history.configure("pool", "q", pool=i.PoolConfig())
+    history.join("o", pool="q")
+    operation = history.submit("large", output_tokens_max=70, pool="q")
+    for key in "ab":
+        run(history, history.submit(key, lane="decision"), skipped=operation)
+    save(history, operation)
+    leave(history, "o")
+    run(history, history.submit("c", lane="decision"))
+    assert history.audit().clean
+    history.join("r", pool="q")
+    save(history, operation)
     assert history.audit().clean

@@ -8,16 +8,19 @@ import pytest
 
 from projections.queries import Queries
 from tests.support.folding import Fold
-from tests.support.told import Told, configured
+from tests.support.told import START_MS, Told, configured
 from tests.support.words import e, i
 
 TOLD = Told("large")
+M1 = {"member": "m1", "member_epoch": "e1"}
 NAMED = {"tenant": "acme", "operation": TOLD.id}
 
 
 @pytest.fixture
 def fold(tmp_path: Path) -> Iterator[Fold]:
     made = Fold(tmp_path)
+    made.tell(e.MemberSlotGranted(**M1, pool="p", places=9, join_by_ms=START_MS))
+    made.tell(e.MemberActivated(**M1))
     made.admit(TOLD)
     yield made
     made.store.close()
@@ -57,6 +60,8 @@ ENDS: dict[str, Callable[[], Sequence[Any]]] = {
         e.OperationParked(**NAMED, reason="never-fits"),
         e.OperationUnparked(**NAMED),
     ],
+    "leave of the last member": lambda: [e.MemberDrainRequested(**M1, reason="left")],
+    "loss of the last member": lambda: [e.MemberSuspected(**M1), e.MemberLost(**M1)],
     "configuration of the domain": lambda: [of_the_domain()],
     "configuration of the tenant": lambda: [of_the_tenant()],
 }
@@ -72,3 +77,10 @@ def test_an_operation_that_saved_waits_again_without_saving(fold: Fold) -> None:
     expired = e.GrantExpired(**TOLD.attempt)
     assert saver_of(fold.tell(saves(), TOLD.granted(), expired)) is None
     assert saver_of(fold.tell(saves())) == TOLD.id
+
+
+def test_a_saver_of_an_open_pool_needs_no_member(fold: Fold) -> None:
+    pool = i.PoolConfig(unclaimed_max=1)
+    common = {"version": 2, "author": "test", "reason": "test"}
+    fold.tell(e.ConfigActivated(scope="pool", name="p", pool=pool, **common), saves())
+    assert saver_of(fold.tell(e.MemberDrainRequested(**M1, reason="left"))) == TOLD.id
