@@ -1,7 +1,8 @@
 """What a decision costs beside ten active tenants, a hundred thousand, and a million.
 
 A tenant is active while something of it waits. Each round a call ends, the next is granted and
-started, and its tenant asks for another, so that all stay active.
+started, and its tenant asks for another, so that all stay active. What the others are counts too:
+whether nothing of them waits, or each waits with a call that is too large for what is free.
 """
 
 import gc
@@ -24,6 +25,9 @@ from tests.support.rows import MemoryRows
 PLACES = 64
 AHEAD = 400
 """Calls that wait at least, so that no place is ever idle."""
+YEAR_MS = 365 * 86_400_000
+TOKENS, LARGE, SMALLER, SPREAD = 10**9, 900_000_000, 700_000_000, 7_919
+"""The budget of a year, and calls that take much of it, less by a prime each."""
 TOGETHER = 8
 """Calls that end in one entry."""
 IDLE_MAX = 100_000
@@ -38,7 +42,7 @@ def run(*, quick: bool) -> Iterator[Result]:
     """`scale-tenants-N`: microseconds of CPU for a lifecycle; the floor is that at ten.
 
     Beside it rows read for one lifecycle, kilobytes for a tenant (rows included), and the cost
-    while nothing of all others but ten waits.
+    of ten while the others are idle, or wait with calls that are too large.
     """
     rounds = 100 if quick else 1_000
     few_us, steps, _ = _cost(10, rounds)
@@ -51,13 +55,17 @@ def run(*, quick: bool) -> Iterator[Result]:
         if count <= IDLE_MAX:
             idle_us, *_ = _cost(count, rounds, active=10)
             parts["others idle"] = f"{idle_us:.0f} us"
+        large_us, *_ = _cost(count, rounds, active=10, large=True)
+        parts["others too large"] = f"{large_us:.0f} us"
         yield Result(name=f"scale-tenants-{count}", value=us, unit="us", floor=few_us, parts=parts)
 
 
-def _cost(tenants: int, rounds: int, *, active: int | None = None) -> tuple[float, float, float]:
+def _cost(
+    tenants: int, rounds: int, *, active: int | None = None, large: bool = False
+) -> tuple[float, float, float]:
     """Microseconds and rows read a lifecycle, and kilobytes a tenant."""
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    cell = _Cell(tenants, active or tenants)
+    cell = _Cell(tenants, active or tenants, large=large)
     kb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / tenants
     gc.collect()
     gc.freeze()  # a million tenants are looked at by nobody, not even by the collector
@@ -71,7 +79,7 @@ def _cost(tenants: int, rounds: int, *, active: int | None = None) -> tuple[floa
 class _Cell:
     """Some tenants, and as many places as calls run."""
 
-    def __init__(self, tenants: int, active: int) -> None:
+    def __init__(self, tenants: int, active: int, *, large: bool) -> None:
         self.core = c.Core(rows=MemoryRows())
         self.running: list[e.GrantIssued] = []
         self.lifecycles = 0
@@ -80,20 +88,29 @@ class _Cell:
             s.bounds(waiting_count_max=10**9),
             c.domain(
                 c.dimension("requests", 10**12),
-                c.dimension("tokens", 10**14),
+                c.dimension("tokens", TOKENS, window_ms=YEAR_MS, instant="completion"),
                 c.dimension("slots", 10**6),
                 waiting_count_max=10**9,
+                skips_max=10**9,  # nobody saves: the small calls go on
+                age_max_ms=10**9,
             ),
             c.pool(lease_ms=FOREVER_MS),
         )
         assert not c.only(e.ConfigRefused, events), "Expected the configuration to hold"
         names = [f"t{number}" for number in range(tenants)]
-        if active < tenants:  # the others come and go
-            asked = [self._asked(name) for name in names]
+        others = names[active:]
+        self.core.run(c.join(places=PLACES), c.heartbeat())
+        if large:  # one of them runs, and leaves no room for the others
+            (first,) = s.grants(self.core.run(self._asked("first", LARGE)))
+            self.core.run(c.start(first))
+            sizes = (LARGE - n * SPREAD % SMALLER for n in range(len(others)))
+            self._take(map(self._asked, others, sizes))
+        else:  # the others come and go
+            asked = [self._asked(name) for name in others]
             self._take(asked)
             self._take(map(s.cancel, asked))
         self._submit(names[:active], max(1, AHEAD // active))
-        self._keep(self.core.run(c.join(places=PLACES), c.heartbeat()))
+        self._keep(self.core.run())
 
     def _submit(self, names: list[str], each: int) -> None:
         self._take(self._asked(name) for name in names for _ in range(each))
@@ -109,9 +126,10 @@ class _Cell:
                     evolve(core.state, event)
             core.rows.write(core.state.drain())
 
-    def _asked(self, tenant: str) -> i.OperationSubmitted:
+    def _asked(self, tenant: str, tokens: int = 0) -> i.OperationSubmitted:
         self._sent += 1
-        return c.submitted(tenant, str(self._sent), prompt_tokens=500 + self._sent % 1_000)
+        tokens = tokens or 500 + self._sent % 1_000
+        return c.submitted(tenant, str(self._sent), prompt_tokens=tokens)
 
     def _keep(self, events: list) -> None:
         self.core.entries.clear()
