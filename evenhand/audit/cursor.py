@@ -1,6 +1,7 @@
 """Where the audit is in the journal, and what it has found so far; every check holds the one."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from schemas.ids import CellId
 from schemas.journal import Position
@@ -47,6 +48,18 @@ class Cursor:
     def asked(self) -> Asked | None:
         """The input that caused the event; None for time and for the dispatch pass."""
         return self.taken[self.cause] if 0 <= self.cause < len(self.taken) else None
+
+    @property
+    def word(self) -> Any:
+        """What that input says; None where there is none, or it cannot be read or is gone."""
+        asked = self.asked
+        return None if asked is None else asked.word
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether retention has removed that input: nothing can be compared with it."""
+        asked = self.asked
+        return asked is not None and asked.gone
 
     def found(self, check: str, detail: str, position: Position | None = None) -> None:
         """Record a finding, here or at another position."""

@@ -117,10 +117,9 @@ class Leases:
 
     def _heartbeat(self, event: Any) -> i.HeartbeatReported | None:
         """The heartbeat behind the event, which must be of the life that it names."""
-        asked = self._cursor.asked
-        if asked is not None and asked.gone:
+        if self._cursor.is_gone:
             return None
-        word = asked.word if asked else None
+        word = self._cursor.word
         life = (event.member, event.member_epoch)
         if isinstance(word, i.HeartbeatReported) and (word.member, word.member_epoch) == life:
             return word

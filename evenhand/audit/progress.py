@@ -35,10 +35,9 @@ class Progress:
         }
 
     def _recorded(self, event: e.CheckpointRecorded) -> None:
-        asked = self._cursor.asked
-        word = asked.word if asked else None
+        word = self._cursor.word
         told = isinstance(word, i.CheckpointReported) and _told(word) == _told(event)
-        if not (told or (asked is not None and asked.gone)):
+        if not (told or self._cursor.is_gone):
             self._found("Expected a checkpoint as its holder reported it")
         operation, reservation = self._book.newest(event), self._book.find(event)
         if operation is None or reservation is None:

@@ -155,10 +155,9 @@ class Retries:
             self._pauses.pop(DomainId(event.name), None)
 
     def _by_hand(self, event: e.ManualRetryAccepted) -> None:
-        asked = self._cursor.asked
-        if asked is not None and asked.gone:
+        if self._cursor.is_gone:
             return
-        word = asked.word if asked else None
+        word = self._cursor.word
         if not isinstance(word, i.RetryRequested) or word.operation != event.operation:
             self._found("Expected a person to ask for another try")
         elif (word.author, word.reason) != (event.author, event.reason):

@@ -76,10 +76,9 @@ class Standing:
             self._found(f"Expected the offer under owner {self._cursor.epoch}")
         if event.time_ms != self._now_ms:
             self._found(f"Expected the owner's time {self._now_ms}, but it tells {event.time_ms}")
-        asked = self._cursor.asked
-        if asked is not None and asked.gone:
+        if self._cursor.is_gone:
             return
-        word = asked.word if asked else None
+        word = self._cursor.word
         told = (event.member, event.member_epoch, event.sent_ms)
         if not isinstance(word, i.HeartbeatReported) or told != (
             word.member,

@@ -87,8 +87,7 @@ class Starts:
         if event.latest_arrival_ms > reservation.latest_ms:
             self._found(f"Expected an arrival no later than {reservation.latest_ms}")
         earliest = reservation.accepted_ms + self._transit_ms(reservation)
-        asked = self._cursor.asked
-        word = asked.word if asked else None
+        word = self._cursor.word
         if isinstance(word, i.SendReported | i.ResultReported):
             earliest += word.send_delay_ms or 0
         if event.latest_arrival_ms < earliest:
@@ -142,10 +141,9 @@ class Starts:
 
     def _caused_by(self, event: Any, *kinds: type) -> Any:
         """The input behind the event, which must be of a kind and name the same attempt."""
-        asked = self._cursor.asked
-        if asked is not None and asked.gone:
+        if self._cursor.is_gone:
             return None
-        word: Any = asked.word if asked else None
+        word = self._cursor.word
         if not isinstance(word, kinds) or attempt_of(word) != attempt_of(event):
             asked_for = " or ".join(kind.__name__ for kind in kinds)
             self._found(f"Expected {type(event).__name__} to follow a {asked_for} of its holder")

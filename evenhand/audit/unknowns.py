@@ -151,10 +151,9 @@ class Unknowns:
 
     def _word(self, event: Any, kind: Any) -> Any:
         """The input behind the event; None if it is gone, or is not what it must be."""
-        asked = self._cursor.asked
-        if asked is not None and asked.gone:
+        if self._cursor.is_gone:
             return None
-        word: Any = asked.word if asked else None
+        word = self._cursor.word
         if isinstance(word, kind) and (word.tenant, word.operation) == (
             event.tenant,
             event.operation,
