@@ -44,6 +44,16 @@ class Lanes:
             yield f"{event.operation.hex()} saves beside {self.saver.hex()}"
         self.saver = event.operation
 
+    def configured(self, event: e.ConfigActivated) -> None:
+        """A change of its domain or tenant ends saving; there is one domain."""
+        saver = None if self.saver is None else self.places[self.saver]
+        if event.scope == "domain" or (saver and (event.scope, event.name) == ("tenant", saver[0])):
+            self.saver = None
+
+    def loses_a_member(self) -> None:
+        """Maybe nobody is left to run the saver, and then it saves no longer."""
+        self.saver = None
+
     def leaves_queue(self, operation: bytes) -> None:
         """It saves no longer."""
         if operation == self.saver:

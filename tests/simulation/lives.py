@@ -85,6 +85,10 @@ class Lives:
                 yield from self._reconciled(event)
             case e.SavingStarted():
                 yield from self.lanes.saves(event)
+            case e.ConfigActivated():
+                self.lanes.configured(event)
+            case e.MemberLost() | e.MemberDrainRequested() | e.MemberSlotReturned():
+                self.lanes.loses_a_member()
             case e.OperationParked():
                 self.lanes.leaves_queue(event.operation)
             case e.CooldownSet():
@@ -179,6 +183,7 @@ class Lives:
         ends = event.source != "late_result" and event.verdict in ("completed", "failed")
         if ends and event.epoch == newest:
             self.open.pop(event.operation, None)
+            self.lanes.leaves_queue(event.operation)
 
     def _closed(self, event: e.Event) -> Iterator[str]:
         key = attempt_of(event)

@@ -20,7 +20,7 @@ from tests.simulation.inputs import PARTITIONS, InputTopics
 CELL = CellId("cell")
 DOMAIN = DomainId("model")
 ENTITLED = {"ant": LANES, "bee": (INTERACTIVE, DECISION), "cat": (INTERACTIVE, BULK)}
-"""Which lanes each tenant may use; those of bee are what a tenant has by default."""
+"""Which lanes each tenant may use, once it is configured."""
 TENANTS = tuple(ENTITLED)
 POLICIES = ("weighted_round_robin", "deficit_round_robin", "virtual_counter")
 CLOCK_BOUND_MS = 5
@@ -53,7 +53,7 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         member_ttl_ms=Millis(crew.TTL_MS), join_by_ms=Millis(300),
         clock_bound_ms=Millis(CLOCK_BOUND_MS), silence_ms=Millis(80),
         deferral_sample_ms=Millis(50), early_cancel_ms=Millis(200),
-        tenant_defaults=i.TenantConfig(waiting_count_max=6, lanes=ENTITLED["bee"]),
+        tenant_defaults=i.TenantConfig(waiting_count_max=6, lanes=(INTERACTIVE,)),
     )  # fmt: skip
     domain = i.DomainConfig(
         policy=random.choice(POLICIES), dimensions=dimensions, claim_by_ms=Millis(120),
@@ -77,7 +77,7 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
                 name,
                 tenant=i.TenantConfig(weight=weight, waiting_count_max=6, lanes=ENTITLED[name]),
             )
-            for name, weight in (("ant", 2), ("cat", 1))
+            for name, weight in (("ant", 2), ("bee", 1), ("cat", 1))
         ],
     ]
 
