@@ -50,18 +50,18 @@ class Nouns(TyperGroup):
         try:
             found = getattr(import_module(f"evenhand.cli.{module}"), name)
         except ModuleNotFoundError as missing:
-            found = _needs_extra(missing)
-        group = isinstance(found, typer.Typer)
-        command = get_group(found) if group else get_command(_single(found))
+            anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+            command = _single(_needs_extra(missing), **anything)
+        else:
+            command = get_group(found) if isinstance(found, typer.Typer) else _single(found)
         command.name = cmd_name
         return command
 
 
-def _single(function: Any) -> typer.Typer:
+def _single(function: Any, **settings: Any) -> Any:
     app = typer.Typer(add_completion=False)
-    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(context_settings=settings if function.__name__ == "demo" else None)(function)
-    return app
+    app.command(context_settings=settings)(function)
+    return get_command(app)
 
 
 def _needs_extra(missing: ModuleNotFoundError) -> Any:

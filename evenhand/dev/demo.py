@@ -4,17 +4,13 @@ Everything is real but the provider: broker, two schedulers, API, workers. In th
 is killed. At the end all figures come from the topics and from the provider's own record.
 """
 
-import argparse
 import asyncio
 import json
-import signal
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 from rich.live import Live
@@ -39,8 +35,6 @@ SAY_EVERY_S = 10.0
 """Without a terminal a line is enough now and then."""
 DRAIN_S = 75.0
 """After the last submission; in simulation the queues are empty after 36 s."""
-OK, DIFFERENCE, INTERRUPTED = 0, 7, 130
-"""Exit codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,35 +157,9 @@ class Demo:
         return summary
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Play, and say what came of it.
-
-    Returns: 0 if nothing was lost, doubled or above a limit; 7 if something was; 130 on Ctrl-C.
-    """
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60, help="of play (default 60)")
-    parser.add_argument(
-        "--provider-percent", type=int, default=100, help="of the limits told to Evenhand"
-    )
-    parser.add_argument("--out", type=Path, default=Path("out/demo"))
-    given = parser.parse_args(arguments)
-    options = Options(seconds=given.seconds, provider_percent=given.provider_percent, out=given.out)
-    signal.signal(signal.SIGTERM, _interrupt)
+def play(options: Options) -> Summary:
+    """Play, and say what came of it; as `Demo.run`."""
     console = Console()
-    try:
-        summary = Demo(options, console).run()
-    except KeyboardInterrupt:
-        console.print("Interrupted; everything has been stopped.")
-        return INTERRUPTED
+    summary = Demo(options, console).run()
     report(summary, options.out, console)
-    over = summary.overshoot.calls or summary.overshoot.tokens
-    wrong = summary.lost or summary.doubled or summary.audit or over
-    return DIFFERENCE if wrong else OK
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return summary

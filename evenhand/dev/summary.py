@@ -79,6 +79,12 @@ class Summary:
     tenants: dict[str, TenantFigures]
     audit: list[str]
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was lost, doubled or above a limit, and the audit found nothing."""
+        over = self.overshoot.calls or self.overshoot.tokens
+        return not (self.lost or self.doubled or self.audit or over)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 
+from evenhand.cli.output import Exit
 from evenhand.dev.broker import Broker
-from evenhand.dev.demo import DIFFERENCE, INTERRUPTED, OK
 
 SETUP_S = 90.0
 GONE_S = 20.0
@@ -50,7 +50,7 @@ class Playing:
         out.mkdir(parents=True, exist_ok=True)
         self.out = out
         self._log = out / "demo.log"
-        argv = [sys.executable, "-m", "evenhand.dev.demo", "--out", str(out), *options]
+        argv = [sys.executable, "-m", "evenhand", "demo", "--out", str(out), *options]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True)
 
@@ -96,7 +96,7 @@ def test_a_slice_of_the_play_loses_nothing_and_stays_within_the_provider_s_limit
     demo = play("--seconds", "30")
     demo.wait_until("Playing")
     programs = demo.started()
-    assert demo.process.wait(240) == OK, demo.said
+    assert demo.process.wait(240) == Exit.DONE, demo.said
     assert psutil.wait_procs(programs, GONE_S)[1] == []
     found = demo.summary()
     assert found.keys() == KEYS
@@ -113,13 +113,15 @@ def test_a_slice_of_the_play_loses_nothing_and_stays_within_the_provider_s_limit
 
 def test_a_provider_that_allows_half_turns_the_verdict_red(play) -> None:
     demo = play("--seconds", "2", "--provider-percent", "50")
-    assert demo.process.wait(180) == DIFFERENCE, demo.said
+    assert demo.process.wait(180) == Exit.DIFFERENCE, demo.said
     assert demo.summary()["overshoot"]["calls"] > 0
     assert not json.loads((demo.out / "verdict.json").read_text())["clean"]
     assert "OVERSHOOT" in demo.said
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGKILL, -9)]
+)
 def test_a_demo_that_is_ended_in_the_middle_leaves_no_process_behind(play, number, code) -> None:
     demo = play("--seconds", "30")
     demo.wait_until("Playing")
