@@ -33,12 +33,9 @@ def operation_id(
     >>> operation_id(pool="p", tenant="t", user="u", idempotency_key="k").hex()
     'a6fd434d9c575c66edb512983b1ff66c'
     """
-    digest = hashlib.sha256()
-    for part in (pool, tenant, user, idempotency_key):
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(4, "big"))
-        digest.update(encoded)
-    return OperationId(digest.digest()[:OPERATION_ID_BYTES])
+    parts = [part.encode() for part in (pool, tenant, user, idempotency_key)]
+    scope = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return OperationId(hashlib.sha256(scope).digest()[:OPERATION_ID_BYTES])
 
 
 def provider_key(operation: OperationId, incarnation: int) -> str:

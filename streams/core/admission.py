@@ -50,6 +50,8 @@ def admit(state: State, asked: OperationSubmitted) -> Sequence[Event]:
     if refusal:
         return [_rejected(operation, asked, refusal)]
     admitted = _admitted(state, operation, asked, reuse=known is not None)
+    if not state.cell.early_cancels:
+        return [admitted]
     cancel: CancelRow | None = state.rows.get(Table.CANCEL, cancel_key(operation, asked.tenant))
     if cancel is None:
         return [admitted]

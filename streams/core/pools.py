@@ -82,6 +82,8 @@ class Pools:
         self._holds: dict[MemberId, dict[MemberEpoch, set[OperationId]]] = {}
         self._over: dict[tuple[MemberId, MemberEpoch], int] = {}
         """Lives that are over, each with its number; in order, the latest `LIVES_OVER_MAX`."""
+        self._room: dict[MemberId, tuple[str, int]] = {}
+        """Where each member is found, and how many free places it has there."""
         self._free: dict[str, list[tuple[int, MemberId]]] = {}
         self._unclaimed: dict[PoolId, set[OperationId]] = {}
         """Grants of open pools that nobody has claimed yet."""
@@ -105,7 +107,7 @@ class Pools:
         heap = self._free.get(place)
         while heap:
             free, member = heap[0]
-            if -free == self.free_places(member) and self._place(member) == place:
+            if self._room.get(member) == (place, -free):
                 return member
             heappop(heap)
         return None
@@ -113,7 +115,7 @@ class Pools:
     def is_served(self, place: str) -> bool:
         """Whether a living member may have a free place sooner or later."""
         return any(
-            self._place(member) == place
+            place_of(row.pool, member) == place
             and row.standing in (Standing.ACTIVE, Standing.SUSPECT)
             and not row.draining
             for member, row in self.members.items()
@@ -121,10 +123,8 @@ class Pools:
 
     def free_places(self, member: MemberId) -> int:
         """Announced places less live grants and leases; none unless active (R169)."""
-        row = self.members.get(member)
-        if row is None or row.standing is not Standing.ACTIVE:
-            return 0
-        return row.places - len(self._holds.get(member, {}).get(row.member_epoch, ()))
+        room = self._room.get(member)
+        return 0 if room is None else room[1]
 
     def held(self, member: MemberId, member_epoch: MemberEpoch) -> AbstractSet[OperationId]:
         """Operations with a live attempt at that life of the member; not to be changed."""
@@ -165,6 +165,7 @@ class Pools:
     def remove(self, member: MemberId) -> None:
         """Its slot is returned."""
         self.end_life(member, self.members.pop(member).member_epoch)
+        del self._room[member]
         self._rows.delete(Table.MEMBER, pack(member))
 
     def end_life(self, member: MemberId, member_epoch: MemberEpoch) -> None:
@@ -211,15 +212,18 @@ class Pools:
 
     def offer(self, member: MemberId) -> None:
         """Put the member where its free places can be found."""
-        free = self.free_places(member)
+        row = self.members[member]
+        place, free = place_of(row.pool, member), 0
+        if row.standing is Standing.ACTIVE:
+            free = row.places - len(self.held(member, row.member_epoch))
+        self._room[member] = place, free
         if free > 0:
-            heap = self._free.setdefault(self._place(member), [])
+            heap = self._free.setdefault(place, [])
             heappush(heap, (-free, member))
             if len(heap) > 4 * len(self.members) + STALE_MAX:
-                heap[:] = sorted({one for one in heap if -one[0] == self.free_places(one[1])})
-
-    def _place(self, member: MemberId) -> str:
-        return place_of(self.members[member].pool, member)
+                heap[:] = sorted(
+                    {one for one in heap if self._room.get(one[1]) == (place, -one[0])}
+                )
 
     def _slot_key(self, pool: PoolId, tenant: TenantId | None) -> bytes:
         return pack(pool, tenant or "")
