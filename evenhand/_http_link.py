@@ -19,13 +19,14 @@ import httpx
 from evenhand._http import Request, again, connection, reached, read
 from evenhand._http_poster import REST_S, REST_S_MAX, Post, Poster
 from evenhand._http_said import HEART, refusal_of, request_of, track_of
-from evenhand._transport import Link, LinkLost
+from evenhand._transport import Link
 from evenhand._words import bodies, events, ids, inputs, plain
 from evenhand._words import member_bodies as m
 from evenhand.errors import (
     DeliveriesGone,
     EvenhandError,
     InvalidField,
+    LinkLost,
     Unauthenticated,
 )
 

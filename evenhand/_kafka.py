@@ -15,9 +15,9 @@ from confluent_kafka import (
     murmur2,
 )
 
-from evenhand._transport import Kafka, LinkLost
+from evenhand._transport import Kafka
 from evenhand._words import codec, envelope, errors, ids, inputs, journal, topics
-from evenhand.errors import Unreachable
+from evenhand.errors import LinkLost, Unreachable
 
 ASK_TIMEOUT_S: Final = 10.0
 """At start a broker may still be electing leaders."""
@@ -187,7 +187,7 @@ class TopicReader:
 
     def _trouble(self, error: KafkaError) -> None:
         if error.fatal() or error.code() in _ENDS_THE_LINK:
-            raise LinkLost(f"Expected the topic to go on, but {error}")
+            raise LinkLost(f"Expected the topic to go on, but: {error.str()}")
         _LOG.info("A topic waits: %s", error)
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from evenhand._outcome import REFERENCE_BYTES_MAX
+from evenhand._started import AttemptKey
 from evenhand._words import events, ids, inputs, units
 
 FIRST_AFTER_S: Final = 1.0
@@ -83,9 +84,6 @@ class Found:
             raise ValueError(f"Expected a reference of at most {REFERENCE_BYTES_MAX} bytes")
         if min(self.prompt_tokens or 0, self.output_tokens or 0) < 0:
             raise ValueError("Expected token counts of 0 or more")
-
-
-AttemptKey = tuple[ids.OperationId, int]
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The ports of the SDK: how requests reach a cell, and how a member and its cell hear each other.
 
 `Transport` and `AsyncTransport` carry requests with one answer: over the API (`_http.py`), or for
-submissions and cancellations straight to the topics (`_kafka.py`). A `Link` carries a member's
+submissions and cancellations straight to the topics (`_requests.py`). A `Link` carries a member's
 words and deliveries; it never blocks longer than it is told, so one form serves both twins.
 """
 
@@ -89,12 +89,8 @@ class Link(Protocol):
         ...
 
 
-class LinkLost(Exception):
-    """The inbox cannot be read on without a gap: the member's process must start anew."""
-
-
 class Links(Protocol):
-    """Where members link to: `Kafka` in earnest, `FakeEvenhand` in tests."""
+    """Where members link to: `Kafka` or `Http` in earnest, `FakeEvenhand` in tests."""
 
     def link(self, member: ids.MemberId) -> Link:
         """A link whose place in the inbox is fixed when this returns."""
@@ -111,7 +107,7 @@ class Submission:
 
 
 def _env(name: str, default: str) -> Callable[[], str]:
-    return lambda: environ.get(name, default)
+    return lambda: environ.get(name) or default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

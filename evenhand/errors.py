@@ -14,6 +14,10 @@ class NotSent(EvenhandError):
     """Nothing went to the provider: the reservation is released. Raise it only if that is sure."""
 
 
+class LinkLost(EvenhandError):
+    """The inbox cannot be read on without a gap: the member's process must start anew."""
+
+
 class StillRunning(EvenhandError):
     """The operation has not ended yet; its id is in `operation`. Wait again, or look later."""
 
