@@ -26,6 +26,14 @@ def pass_over(history: History, operation: OperationId, key: str) -> int:
     return run(history, history.submit(key, lane="decision"), skipped=operation)
 
 
+def skipped(history: History) -> OperationId:
+    """The large one, passed over often enough to save."""
+    operation = large(history)
+    for key in "ab":
+        pass_over(history, operation, key)
+    return operation
+
+
 def run(history: History, operation: OperationId, **changes: Any) -> int:
     offset = history.grant(operation, **changes)
     history.start(operation)
@@ -65,9 +73,7 @@ def a_head_saves_too_early(history: History) -> int:
 
 @plants.breaks("saving")
 def what_was_counted_before_a_configuration_counts(history: History) -> int:
-    operation = large(history)
-    for key in "ab":
-        pass_over(history, operation, key)
+    operation = skipped(history)
     history.configure("domain", "d", domain=DOMAIN)
     return save(history, operation)
 
@@ -92,18 +98,14 @@ def whoever_is_running_was_passed_over(history: History) -> int:
 
 @plants.breaks("budgets")
 def a_lower_lane_takes_what_the_saver_needs(history: History) -> int:
-    operation = large(history)
-    for key in "ab":
-        pass_over(history, operation, key)
+    operation = skipped(history)
     save(history, operation)
     return history.grant(history.submit("c", lane="decision"))
 
 
 @plants.breaks("saving")
 def a_head_saves_that_nobody_can_run(history: History) -> int:
-    operation = large(history)
-    for key in "ab":
-        pass_over(history, operation, key)
+    operation = skipped(history)
     leave(history, "m")
     leave(history, "n")
     return save(history, operation)
@@ -111,9 +113,7 @@ def a_head_saves_that_nobody_can_run(history: History) -> int:
 
 @plants.breaks("budgets")
 def a_saver_is_forgotten_while_somebody_can_run_it(history: History) -> int:
-    operation = large(history)
-    for key in "ab":
-        pass_over(history, operation, key)
+    operation = skipped(history)
     save(history, operation)
     leave(history, "m")
     return history.grant(history.submit("c", lane="decision"), member="n")
