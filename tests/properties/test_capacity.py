@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from schemas import events as e
+from schemas.lanes import BULK, INTERACTIVE, LANES
 from tests.support import cells as s
 from tests.support import core as c
 
@@ -49,7 +50,8 @@ class Crowd:
 
     def ask(self, tenant):
         self.sent += 1
-        asked = c.submitted(tenant, str(self.sent), start_within_ms=10**8)
+        lane = BULK if tenant == "bulk" else INTERACTIVE
+        asked = c.submitted(tenant, str(self.sent), start_within_ms=10**8, lane=lane)
         self.asked[c.id_of(asked)] = self.cell.now_ms + STEP_MS
         return asked
 
@@ -103,3 +105,17 @@ def test_who_sends_nine_tenths_of_everything_is_bounded_by_its_queue_and_its_wei
         assert len(waits) > 40
         assert statistics.quantiles(waits, n=100)[98] <= bound_ms
     assert len(flood.waits["elephant"]) > 400
+
+
+def test_beside_a_bulk_run_interactive_calls_take_hardly_longer_than_alone():
+    """R112. Of eight slots bulk leaves two."""
+    slots, fed = c.dimension("slots", 8), {"a": 12, "b": 12}
+    tenants = [c.tenant("bulk", lanes=LANES, waiting_count_max=10**4)]
+    alone = Crowd(slots, tenants=tenants).play(full=(), fed=fed)
+    beside = Crowd(slots, tenants=tenants, queues=50).play(full=("bulk",), fed=fed)
+    assert len(beside.waits["bulk"]) > 1_000
+    took = [
+        statistics.quantiles(crowd.waits["a"] + crowd.waits["b"], n=20)[18] + CALL_MS
+        for crowd in (alone, beside)
+    ]
+    assert took[1] <= 1.5 * took[0]
