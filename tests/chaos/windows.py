@@ -1,12 +1,4 @@
-"""Every window of a provider's record, wherever it begins, judged exactly from arrivals alone.
-
->>> calls = [Call(at_ms * NANOS_PER_MILLI, tokens=1) for at_ms in (0, 400, 1_001, 1_400)]
->>> two_a_second = DimensionConfig(
-...     name="requests", unit="requests", kind="sliding", limit=2, window_ms=1_000
-... )
->>> most(calls, two_a_second), nearest_ms(calls, two_a_second)  # the fourth comes as one leaves
-(2, 0.0)
-"""
+"""Every window of a provider's record, wherever it begins, judged exactly from arrivals alone."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from schemas.inputs import HeartbeatReported
+from schemas.inputs import DimensionConfig, HeartbeatReported
 from schemas.units import Millis
 from streams.core import (
+    budgets,
+    exits,
     lanes,
     leases,
     pace,
@@ -32,6 +34,9 @@ from tests.simulation.world import Broken, World
 
 SEEDS = 20
 
+EARLY_MS = 40
+"""Of a window of 120."""
+
 heartbeat, mark = leases.heartbeat, unknowns.mark
 
 
@@ -50,6 +55,10 @@ def renew_by_name(state: State, asked: HeartbeatReported) -> Any:
 def settle_unknown(state: State, operation: Any, attempt: Any, **about: Any) -> Any:
     marked = mark(state, operation, attempt, **about)
     return [*marked, settlement.settlement(state, operation, attempt, None)]
+
+
+def leave_early(dimension: DimensionConfig, **about: Any) -> Millis:
+    return Millis(exits.exit_ms(dimension, **about) - EARLY_MS)
 
 
 def owe_nothing(silence: Silence, elapsed_ms: int, step_ms: int) -> Millis:
@@ -103,6 +112,7 @@ CANARIES = {
         {"member_stop": 0.01},
     ),
     "starts unsafe work at once": Canary(standing, "REPEATABLE", ALL, "starts with its grant", {}),
+    "lets charges leave early": Canary(budgets, "exit_ms", leave_early, " requests of ", {}),
     "takes a bucket for full": Canary(pace.Rate, "left", lambda *_: 0, "of a bucket of", {}),
     "lets bulk have all": Canary(lanes, "reserve", ignore_time, "takes the reserve", {}),
     "keeps nothing for a saver": Canary(saving, "_holds_back", ignore, "takes what", {}),
