@@ -244,6 +244,15 @@ def test_a_limit_of_money_is_configured_and_shown_with_its_currency(
     assert "Expected prices in USD while money-day limits money" in done.stderr
 
 
+def test_a_queue_shows_its_head(shell: Shell) -> None:
+    operation = shell.data(*SUBMIT, "queued", "--start-within-ms", "600000")["operation"]
+    (queue,) = shell.data("tenants", "queue", "dev")
+    assert queue["waiting"] >= 1
+    assert queue["head"] in shell("tenants", "queue", "dev", "--output", "table").stdout
+    assert shell("tenants", "queue", "nobody").returncode == 5
+    shell("operations", "cancel", operation)
+
+
 def test_a_wrong_file_changes_nothing(shell: Shell, tmp_path: Path) -> None:
     before = shell.data("budgets", "list")
     file = tmp_path / "config.toml"
