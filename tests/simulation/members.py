@@ -217,6 +217,7 @@ class Member:
             (grant.operation, grant.incarnation, grant.epoch),
             now_us + arrives_us,
             grant.tokens,
+            grant.output_tokens_max,
             now_us + ends_us,
             outcome=self._outcome(),
         )

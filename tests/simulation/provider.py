@@ -9,11 +9,17 @@ from tests.simulation.clock import MILLI
 WINDOW_MS = 120
 REQUESTS_MAX = 4
 TOKENS_MAX = 60
+OUTPUT_MAX = 30
+MONEY_MAX = 130
+ALSO = (None, "output_tokens", "money")
+"""What it limits beside requests, tokens and slots: of too many limits some would never bind."""
 SLOTS_MAX = 3
 BUCKET_MAX, REFILL_MS = 24, 60
 """Tokens of a bucket, and in which time an empty one is full again."""
 CALL_MS_MAX = 700
 """No call lasts longer."""
+
+ALWAYS = ("requests", "tokens", "slots")
 
 Attempt = tuple[bytes, int, int]
 """Operation, incarnation and epoch."""
@@ -26,16 +32,23 @@ class Call:
     attempt: Attempt
     arrived_us: int
     tokens: int
+    output_tokens: int
     ended_us: int
     outcome: str = "success"
     """How it ended, or will."""
+
+    @property
+    def micros(self) -> int:
+        """Its price: 1 for a token of input, 4 for one of output, 2 for the call."""
+        return self.tokens + 3 * self.output_tokens + 2
 
 
 class Provider:
     """Never refuses; says afterwards where its limits were passed."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: str | None = None) -> None:
         self.calls: list[Call] = []
+        self.also = also
 
     def arrive(self, call: Call) -> None:
         self.calls.append(call)
@@ -55,9 +68,11 @@ class Provider:
             for what, used, limit in (
                 ("requests", len(inside), REQUESTS_MAX),
                 ("tokens", sum(call.tokens for call in inside), TOKENS_MAX),
+                ("output_tokens", sum(call.output_tokens for call in inside), OUTPUT_MAX),
+                ("money", sum(call.micros for call in inside), MONEY_MAX),
                 ("slots", len(running), SLOTS_MAX),
             ):
-                if used > limit:
+                if used > limit and what in (*ALWAYS, self.also):
                     found.append(f"{used} {what} of {limit} from {first.arrived_us} us on")
         return found
 

@@ -23,6 +23,7 @@ from streams.core import (
     standing,
     unknowns,
 )
+from streams.core.configured import Domain
 from streams.core.holds import Holds
 from streams.core.operations import Uncertain
 from streams.core.state import State
@@ -37,6 +38,7 @@ SEEDS = 20
 EARLY_MS = 40
 """Of a window of 120."""
 
+cost_of = Domain.cost_of
 heartbeat, mark = leases.heartbeat, unknowns.mark
 
 
@@ -63,6 +65,11 @@ def leave_early(dimension: DimensionConfig, **about: Any) -> Millis:
 
 def owe_nothing(silence: Silence, elapsed_ms: int, step_ms: int) -> Millis:
     return Millis(0)
+
+
+def all_input(domain: Domain, one: Any) -> Any:
+    cost = cost_of(domain, one)
+    return replace(cost, input_tokens=cost.tokens, output_tokens=0)
 
 
 def ignore(*_: Any) -> None:
@@ -117,6 +124,8 @@ CANARIES = {
     "lets bulk have all": Canary(lanes, "reserve", ignore_time, "takes the reserve", {}),
     "keeps nothing for a saver": Canary(saving, "_holds_back", ignore, "takes what", {}),
     "opens every lane": Canary(shape, "_class_of_work", ignore, "may not use lane", {}),
+    "pays for nothing": Canary(budgets, "money_of", ignore_time, " money of", {}),
+    "takes output for input": Canary(Domain, "cost_of", all_input, " output_tokens of", {}),
     "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
 }
 
@@ -156,6 +165,7 @@ def test_the_audit_that_users_have_finds_nothing_in_a_world(first: int) -> None:
     [
         (retries, "SAFE", ALL, UNCLEAR, "retries"),
         (pace, "opens_ms", lambda *_: 0, {}, "budgets"),
+        (budgets, "money_of", ignore_time, {}, "grants"),
         (lanes, "reserve", ignore_time, {}, "budgets"),
         (saving, "_holds_back", ignore, {}, "budgets"),
         (shape, "_class_of_work", ignore, {}, "lanes"),

@@ -10,7 +10,7 @@ from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import CellId, DimensionName, DomainId, TenantId, UserId, operation_id
 from schemas.lanes import BULK, DECISION, INTERACTIVE, LANES
-from schemas.units import Millis, Tokens
+from schemas.units import Micros, Millis, Tokens
 from streams.core.outcomes import Source, Unreadable
 from streams.shell.inputs import Place
 from tests.simulation import crew, provider
@@ -28,15 +28,18 @@ HOLD_MS = 900
 """Longer than the provider's longest call, its way and its span to be sent."""
 EFFECTS = ("unsafe", "keyed", "read_only")
 PROMPT_TOKENS = 3
+LIMITS = {"output_tokens": provider.OUTPUT_MAX, "money": provider.MONEY_MAX}
+PRICES = i.Prices("EUR", Micros(1_000_000), Micros(4_000_000), Micros(2))
 LARGE = 0.15
 """How much of what is sent asks for a whole bucket at once."""
 
 
-def configuration(random: Random) -> list[i.ConfigProposed]:
+def configuration(random: Random, also: str | None) -> list[i.ConfigProposed]:
     """A small cell with short spans, so that everything happens within a second or two."""
     dimensions = (
         _window("requests", provider.REQUESTS_MAX),
         _window("tokens", provider.TOKENS_MAX),
+        *(_window(unit, limit) for unit, limit in LIMITS.items() if unit == also),
         i.DimensionConfig(
             name=DimensionName("bucket"),
             unit="tokens",
@@ -56,7 +59,8 @@ def configuration(random: Random) -> list[i.ConfigProposed]:
         tenant_defaults=i.TenantConfig(waiting_count_max=6, lanes=(INTERACTIVE,)),
     )  # fmt: skip
     domain = i.DomainConfig(
-        policy=random.choice(POLICIES), dimensions=dimensions, claim_by_ms=Millis(120),
+        policy=random.choice(POLICIES), dimensions=dimensions, prices=PRICES,
+        claim_by_ms=Millis(120),
         send_within_ms=Millis(crew.SEND_WITHIN_MS), transit_ms=Millis(crew.TRANSIT_MS),
         hold_initial_ms=Millis(20), attempts_max=3, retry_backoff_ms=Millis(10), retry_burst=4,
         cooldown_ms=Millis(40), throttles_max=2, unknown_hold_ms=Millis(HOLD_MS),

@@ -33,7 +33,7 @@ from tests.simulation.journal import (
 from tests.simulation.lives import Lives
 from tests.simulation.members import Member
 from tests.simulation.outbox import PublicTopics, SimulatedOutbox
-from tests.simulation.provider import Provider
+from tests.simulation.provider import ALSO, Provider
 from tests.simulation.reconciler import Reconciler
 from tests.simulation.tables import Disk, SimulatedTables
 from tests.simulation.workload import CELL, CLOCK_BOUND_MS, Workload, configuration
@@ -71,7 +71,11 @@ class World:
         self.broker = BrokerClock(self.clock, drift_ppm=random.randint(-40, 40))
         self.journal = Log(self.broker)
         self.pulses = Log(self.broker, "pulse-1")
-        self.inputs, self.public, self.provider = InputTopics(), PublicTopics(), Provider()
+        self.inputs, self.public, self.provider = (
+            InputTopics(),
+            PublicTopics(),
+            Provider(random.choice(ALSO)),
+        )
         self.topic_ids: dict[str, str] | None = {"journal": TOPIC_ID}
         self.auditor, self.lives = Auditor(), Lives()
         self._follower = Fold(SimulatedTables(Disk()), TOPIC_ID)
@@ -145,7 +149,7 @@ class World:
             generation=1,
             owner=OwnerId(self._random.randbytes(16)),
         )
-        for proposed in configuration(self._random):
+        for proposed in configuration(self._random, self.provider.also):
             self.inputs.send(proposed)
 
     def _tick(self) -> None:
@@ -179,7 +183,7 @@ class World:
         value = random.choice(self.journal.records).value
         match random.choice(("bytes", "word", "again", "cut", "owner")):
             case "bytes":
-                return random.randbytes(20)
+                return b"\x00" + random.randbytes(19)  # ours would begin with the marker
             case "word":
                 return encode(Pulse(epoch=9, height=9, owner=OwnerId(bytes(16)), time_ms=Millis(9)))
             case "again":
