@@ -1,10 +1,13 @@
 """`evenhand config`: change what decisions read, and show what programs were told."""
 
 import os
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic_settings import BaseSettings
 
 from api.settings import ApiSettings
 from evenhand._transport import Kafka
@@ -13,6 +16,7 @@ from evenhand.cli import configuration
 from evenhand.cli.output import Exit, OutputOption, leave, say, show
 from evenhand.cli.proposing import propose
 from evenhand.cli.settings import checked
+from streams.shell.ports import Timing
 from streams.shell.settings import FILE_VARIABLE, Settings
 
 app = typer.Typer(
@@ -63,11 +67,11 @@ def show_settings(*, output: OutputOption = None) -> None:
     """
     rows = {}
     for settings in (checked(Settings), checked(ApiSettings)):
-        for name in type(settings).model_fields:
-            rows[name] = {
-                "setting": f"EVENHAND_{name.upper()}",
-                "value": _text(getattr(settings, name)),
-                "origin": _origin(settings, name),
+        for setting, value, is_default in _settings(settings):
+            rows[setting] = {
+                "setting": setting,
+                "value": _text(value),
+                "origin": _origin(setting, is_default=is_default),
             }
     show(rows.values(), ("setting", "value", "origin"), output)
 
@@ -77,13 +81,22 @@ def _row(answer: events.ConfigActivated | events.ConfigRefused) -> dict[str, Any
     return {"scope": answer.scope, "name": answer.name, "answer": said, "version": answer.version}
 
 
-def _origin(settings: Any, name: str) -> str:
-    variable = f"EVENHAND_{name.upper()}"
-    if any(key.upper().partition("__")[0] == variable for key in os.environ):
+def _settings(settings: BaseSettings) -> Iterator[tuple[str, Any, bool]]:
+    """Each variable with its value, and whether that is the default; spans of the engine apart."""
+    for name in type(settings).model_fields:
+        variable, value = f"EVENHAND_{name.upper()}", getattr(settings, name)
+        if not isinstance(value, Timing):
+            yield variable, value, name not in settings.model_fields_set
+            continue
+        for span in fields(value):
+            told = getattr(value, span.name)
+            yield f"{variable}__{span.name.upper()}", told, told == span.default
+
+
+def _origin(variable: str, *, is_default: bool) -> str:
+    if variable in map(str.upper, os.environ):
         return "environment"
-    if name in settings.model_fields_set:
-        return f"file {os.environ.get(FILE_VARIABLE)}"
-    return "default"
+    return "default" if is_default else f"file {os.environ.get(FILE_VARIABLE)}"
 
 
 def _text(value: Any) -> str | int | float | None:
