@@ -136,12 +136,16 @@ class Ledger:
         return [c for c in self.charges if (c.scope, c.domain, c.dimension.name) == here]
 
     def used(self, level: Level, at_ms: int = 0) -> int:
-        """What counts in it, once all has left that leaves until `at_ms`."""
+        """What counts in it, once all has left that leaves until `at_ms`.
+
+        The level may be one of which something is kept free, but its bucket is refilled as ever.
+        """
         charges = self.counting(level)
         held = sum(c.amount for c in charges if c.exit_ms is None or c.exit_ms > at_ms)
         scope, domain, one = level
         if one.kind != "bucket":
             return held
+        one = self.current(scope, domain, one.name) or one
         debt_ns = self.debts.get((scope, domain, one.name), 0)
         for (exit_ms, _), left in leaving(charges, at_ms):
             debt_ns = refilled_ns(one, debt_ns, left, exit_ms)
