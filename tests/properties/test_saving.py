@@ -1,4 +1,8 @@
-"""Once it saves, a large head waits no longer than is stated, whatever small calls do (R36)."""
+"""Once it saves, a large head waits no longer than is stated, whatever small calls do (R36).
+
+In the highest lane: whoever saves in a lower one holds the higher ones back only while bulk is owed
+its floor, and then no bound is stated.
+"""
 
 from heapq import heappop, heappush
 from random import Random
@@ -81,7 +85,7 @@ class Siege:
     def see(self, events):
         now_ms = self.cell.now_ms
         for event in events:
-            if isinstance(event, e.SavingStarted):
+            if isinstance(event, e.SavingStarted) and event.lane == INTERACTIVE:
                 self.saving[event.operation] = now_ms
             if isinstance(event, e.GrantIssued):
                 late_ms = self.chance.choice([0, CLAIM_BY_MS - 2 * STEP_MS])
