@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,8 +17,8 @@ from evenhand.dev.broker import Broker
 from tests.support.developed import developed
 from tests.support.examples import examples
 from tests.support.kafka import until
+from tests.support.shell import ROOT, Shell, exported
 
-ROOT = Path(__file__).parents[2]
 RUN_ELSEWHERE = {"dev", "demo", "scheduler", "api"}
 """`dev` has a test below and runs scheduler and API; the demo is a target of its own."""
 ORDER = ["topics apply", "config apply", "operations submit", "unknowns show"]
@@ -47,32 +46,6 @@ SUBMIT = [
 ]
 
 
-class Shell:
-    """Runs the command as a script would, in the environment that `evenhand dev` prints."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = {**os.environ, **environment}
-
-    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "evenhand", *arguments],
-            cwd=ROOT,
-            env={**self._environment, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-
-    def states(self, operations: Iterable[str]) -> set[str]:
-        return {self.data("operations", "get", one)["state"] for one in operations}
-
-    def data(self, *arguments: str) -> Any:
-        done = self(*arguments)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
 @pytest.fixture(scope="module")
 def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
     with developed(broker, tmp_path_factory.mktemp("cell")) as development:
@@ -82,11 +55,6 @@ def development(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="module")
 def shell(development: Development) -> Shell:
     return Shell(exported(development.shell_lines()))
-
-
-def exported(lines: Iterator[str]) -> dict[str, str]:
-    pairs = (line.removeprefix("export ").split("=", 1) for line in lines if line[:1] != "#")
-    return dict(pairs)
 
 
 def handle(attempt: Attempt) -> Result:
