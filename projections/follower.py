@@ -57,16 +57,13 @@ def _wanted() -> dict[bytes, Views]:
     }
 
 
-def source_of(runs: Sequence[InputRun], cause: int) -> Source | None:
-    """The input that an ordinal over all runs of an entry names; None for time and dispatch."""
-    if cause < 0:
-        return None
-    for run in runs:
-        count = run.next - run.first
-        if cause < count:
-            return Source(run.topic, run.partition, run.first + cause)
-        cause -= count
-    raise AssertionError("Expected a cause within the entry's inputs")
+def sources_of(runs: Sequence[InputRun]) -> list[Source]:
+    """The inputs that an entry took, each at its ordinal over all runs."""
+    return [
+        Source(run.topic, run.partition, offset)
+        for run in runs
+        for offset in range(run.first, run.next)
+    ]
 
 
 class Follower:
@@ -174,10 +171,11 @@ class Follower:
     def _show(self, offset: int, entry: Entry) -> None:
         for run in entry.inputs:
             self._taken[run.topic, run.partition] = run.next
+        sources = sources_of(entry.inputs)
         for index, raw in enumerate(entry.events):
             views = self._wanted.get(raw.body[:HEADER_BYTES])
             if views is not None:
-                source = source_of(entry.inputs, raw.cause)
+                source = sources[raw.cause] if raw.cause >= 0 else None
                 self._apply(views, decode(raw.body), (offset, index, entry.time_ms), source)
 
     def _apply(

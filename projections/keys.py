@@ -12,10 +12,11 @@ b'\x00\x04acme\x00\x00\x00\x00\x00\x00\x00\x07'
 from functools import lru_cache
 
 NUMBER_MAX = 2**64 - 1
-NAMES_KEPT = 4_096
-"""Names written before: tenants, pools, domains, lanes and members come again and again."""
+KEYS_KEPT = 4_096
+"""Keys made before: most are of a tenant, domain or member alone, and come again and again."""
 
 
+@lru_cache(KEYS_KEPT)
 def join(*parts: str | int) -> bytes:
     """One key from names and numbers."""
     return b"".join(
@@ -23,7 +24,6 @@ def join(*parts: str | int) -> bytes:
     )
 
 
-@lru_cache(NAMES_KEPT)
 def _name(name: str) -> bytes:
     encoded = name.encode()
     return len(encoded).to_bytes(2, "big") + encoded

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
 
 from schemas.units import Millis
 
@@ -15,7 +17,7 @@ from schemas.phase import Phase
 R = TypeVar("R")
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True, gc=False):
     """Where an input record is; `topic` is an index into `schemas.topics.INPUT_TOPICS`."""
 
     topic: int

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from projections.accepted import Judged
-from projections.follower import source_of
+from projections.follower import sources_of
 from schemas.codec import decode
 from schemas.entry import Entry, EntryEvent
 from schemas.ids import CellId
@@ -63,10 +63,8 @@ def line_json(cell: CellId, record: Judged) -> str:
 def _cause(entry: Entry, cause: int) -> str:
     if cause in (CAUSE_TIME, CAUSE_DISPATCH):
         return "time" if cause == CAUSE_TIME else "dispatch"
-    source = source_of(entry.inputs, cause)
-    assert source is not None, f"Expected an input as cause {cause}"
-    topic, partition, offset = source
-    return f"{INPUT_TOPICS[topic]}:{partition}:{offset}"
+    source = sources_of(entry.inputs)[cause]
+    return f"{INPUT_TOPICS[source.topic]}:{source.partition}:{source.offset}"
 
 
 def _plain(word: Any) -> Any:
