@@ -224,13 +224,23 @@ def full_name(prefix: str, cell: CellId, topic: Topic) -> str:
 
 def input_key(word: Any) -> str:
     """The key that an input must carry: its tenant, its member, or the configured name."""
-    match word:
-        case i.JoinRequested() | i.HeartbeatReported() | i.LeaveAnnounced():
-            return word.member
-        case i.ConfigProposed():
-            return word.name
-        case _:
-            return str(word.tenant)
+    key: str = _INPUT_KEYS[type(word)](word)
+    return key
+
+
+_INPUT_KEY_FIELDS: dict[type, str] = {
+    i.JoinRequested: "member",
+    i.HeartbeatReported: "member",
+    i.LeaveAnnounced: "member",
+    i.ConfigProposed: "name",
+}
+"""The key of an input, where it is not its tenant."""
+
+_INPUT_KEYS: dict[type, Callable[[Any], str]] = {
+    kind: attrgetter(_INPUT_KEY_FIELDS.get(kind, "tenant"))
+    for topic in INPUT_TOPICS
+    for kind in TOPICS[topic].holds
+}
 
 
 _KEY_FIELDS: dict[type, str] = {
@@ -243,20 +253,24 @@ _KEY_FIELDS: dict[type, str] = {
 """The key of an event on `capacity`, where it is not its member."""
 
 
-def _routes_of(kind: type) -> tuple[tuple[Topic, Callable[[Any], str | None]], ...]:
-    """Topic and key of each public copy of an event; `deliveries` comes last."""
-    found = []
-    for topic in OUTPUT_TOPICS:
-        if kind in TOPICS[topic].holds:
-            on_capacity = _KEY_FIELDS.get(kind, "member")
-            field = {Topic.CAPACITY: on_capacity, Topic.DELIVERIES: "member"}.get(topic, "tenant")
-            found.append((topic, attrgetter(field)))
-    return tuple(found)
+def _key_of(topic: Topic, kind: type) -> Callable[[Any], str | None]:
+    match topic:
+        case Topic.QUARANTINE:
+            return lambda event: f"{event.topic}:{event.partition}:{event.offset}"
+        case Topic.CAPACITY:
+            return attrgetter(_KEY_FIELDS.get(kind, "member"))
+        case Topic.DELIVERIES:
+            return attrgetter("member")
+        case _:
+            return attrgetter("tenant")
 
 
 _ROUTES = {
-    kind: _routes_of(kind) for topic in OUTPUT_TOPICS for kind in TOPICS[topic].holds
-}  # fmt: skip
+    kind: [(topic, _key_of(topic, kind)) for topic in OUTPUT_TOPICS if kind in TOPICS[topic].holds]
+    for home in OUTPUT_TOPICS
+    for kind in TOPICS[home].holds
+}
+"""Topic and key of each public copy of an event; `deliveries` comes last."""
 
 
 def routes(event: Any) -> list[tuple[Topic, str]]:
@@ -265,7 +279,4 @@ def routes(event: Any) -> list[tuple[Topic, str]]:
     Returns: at least one route for every event; the values are the event's own bytes. An event
     that names no member is not delivered.
     """
-    if isinstance(event, e.InputQuarantined):
-        return [(Topic.QUARANTINE, f"{event.topic}:{event.partition}:{event.offset}")]
-    keyed = _ROUTES[type(event)]
-    return [(topic, key) for topic, key_of in keyed if (key := key_of(event))]
+    return [(topic, key) for topic, key_of in _ROUTES[type(event)] if (key := key_of(event))]
