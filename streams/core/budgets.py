@@ -1,7 +1,7 @@
 """Whether a call may run now: every level and dimension looked at together, then taken together."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +16,7 @@ from .prices import money_of
 from .windows import Window
 
 
-class Used(NamedTuple):
+class Used(msgspec.Struct, frozen=True, gc=False):
     """What a call used beside its request and its slot."""
 
     input_tokens: Tokens
@@ -86,7 +86,15 @@ def cost_after(attempt: AttemptRow, used: Used | None) -> Cost:
     if used is None:
         used = priced(attempt.prices, attempt.prompt_tokens, attempt.output_tokens_max)
     slots = attempt.slots  # a run is what holds none
-    return Cost(attempt.requests, used.tokens, slots, 1 - slots, *used)
+    return Cost(
+        attempt.requests,
+        used.tokens,
+        slots,
+        1 - slots,
+        used.input_tokens,
+        used.output_tokens,
+        used.money,
+    )
 
 
 def cost_of(one: Reserving, *, prices: Prices | None) -> Cost:

@@ -48,7 +48,9 @@ def report(state: State, asked: UsageReported) -> Sequence[Event]:
 def _correction(state: State, asked: UsageReported, row: OperationRow) -> Sequence[Event]:
     used = priced(row.more.prices, asked.prompt_tokens, asked.output_tokens)
     charged = row.charged_input, row.charged_output
-    if used[:2] == charged or unknowns.digest(asked.evidence) in row.more.usage:
+    if (used.input_tokens, used.output_tokens) == charged or unknowns.digest(
+        asked.evidence
+    ) in row.more.usage:
         return []
     levels = state.config.domains[row.domain].levels(row.tenant)
     if any(window.used > USED_MAX for window in levels):
