@@ -24,7 +24,8 @@ from schemas.phase import Phase
 from schemas.units import Millis, Tokens
 
 from . import shape, waiting
-from .budgets import cost_ns, earliest_ms, never_fits
+from .budgets import earliest_ms, never_fits
+from .costs import cost_ns
 from .limits import HINT_QUEUES_MAX
 from .operations import Extra, OperationRow
 from .outcomes import Refusal
@@ -135,8 +136,11 @@ def _room_ms(state: State, asked: OperationSubmitted, code: Code) -> Millis | No
     lane = domain.lanes.get(asked.lane)
     if lane is None:
         return None
-    own = lane.counters.get(asked.tenant)
-    counter = own if code is Code.TENANT_QUEUE_FULL else lane.first()
+    if code is Code.TENANT_QUEUE_FULL:
+        counter = lane.counters.get(asked.tenant)
+    else:
+        first = lane.first(lambda _: True)
+        counter = None if first is None else first[0]
     if counter is None or not counter.queues:
         return None
     head = min(queue.head() for queue in islice(counter.queues.values(), HINT_QUEUES_MAX))

@@ -6,7 +6,8 @@ from schemas.ids import DomainId, PoolId, TenantId
 from schemas.inputs import CellConfig, DimensionConfig, DomainConfig, PoolConfig, TenantConfig
 from schemas.units import Millis
 
-from .budgets import Cost, Reserving, cost_of
+from .costs import Cost, Reserving, cost_of
+from .due import Due
 from .fairness import Lane
 from .rows import ConfigRow, DomainRow
 from .tables import Overlay, Table, pack
@@ -26,6 +27,8 @@ class Domain:
         self.config = config
         self.version = version
         self.row = row
+        self.due: Due[Window] = Due()
+        """Windows of every level, by when they change."""
         self.windows: list[Window] = []
         self.tenant_windows: dict[TenantId, list[Window]] = {}
         self.lanes: dict[str, Lane] = {}
@@ -42,6 +45,14 @@ class Domain:
     def cost_of(self, one: Reserving) -> Cost:
         """What an operation takes while it runs, at the prices of the domain."""
         return cost_of(one, prices=self.config.prices)
+
+    def freed(self, tenant: TenantId) -> None:
+        """The tenant's own caps have more room, so that its heads have to be looked at again."""
+        if tenant in self.tenant_windows:
+            for lane in self.lanes.values():
+                counter = lane.counters.get(tenant)
+                if counter is not None:
+                    lane.changed(counter)
 
     def all_windows(self) -> Iterator[Window]:
         """The windows of every level."""
@@ -137,6 +148,7 @@ class Configured:
             for d in budget.dimensions
         ]
         domain.tenant_windows[tenant] = self._replace(tenant_scope(tenant), domain.name, own)
+        domain.freed(tenant)
         if not own:
             del domain.tenant_windows[tenant]
 
@@ -153,5 +165,6 @@ class Configured:
             if key in self.windows:
                 self.windows[key].configure(config, self._now_ms)
             else:
-                self.windows[key] = Window(self._rows, scope, domain, config)
+                due = self.domains[domain].due
+                self.windows[key] = Window(self._rows, scope, domain, config, due)
         return [self.windows[scope, domain, name] for name in wanted]

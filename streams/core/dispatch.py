@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from schemas.codes import Code
 from schemas.events import Event, OperationDeferred, OperationExpired, OperationParked
-from schemas.ids import OperationId, TenantId
+from schemas.ids import OperationId
 from schemas.lanes import BULK
 from schemas.phase import Phase
 from schemas.units import Millis
@@ -21,7 +21,7 @@ from .counters import Counter
 from .fairness import Lane
 from .granting import grant
 from .outcomes import Binds, Fits, Paced
-from .queues import Waiting
+from .queues import Queue, Waiting
 from .state import State
 
 BUDGET, PACE, RESERVE, SAVER = "budget", "pace", "reserve", "saver"
@@ -76,9 +76,9 @@ def _first_in_line(state: State, domain: Domain, order: Sequence[Lane]) -> Seque
 class _Pass:
     """A look at the heads of a domain, lane by lane: the first that fits and leaves what it must.
 
-    Looked at in full are the first that the shared budget holds back, and those before it, which
-    their own caps hold back, or which save. Of all others only those are of interest for which
-    there is room.
+    Looked at in full is the first that the shared budget holds back; of those behind it only they
+    are of interest for which there is room. Whom its own caps hold back is set aside until they
+    have more room.
     """
 
     def __init__(self, state: State, domain: Domain, order: Sequence[Lane]) -> None:
@@ -86,53 +86,87 @@ class _Pass:
         self._domain = domain
         self._order = order
         self._held: dict[str, Held] = {}
-        self._passed: dict[TenantId, OperationId] = {}
-        """Heads that a grant to their own tenant passes over."""
         self._skipped: OperationId | None = None
-        """The head that every other grant passes over: the first that has room in its own caps."""
+        """The first that the shared budget holds back: every grant passes it over."""
         self._narrow = False
         """Whether somebody in the lane waits for the shared budget."""
 
     def decide(self) -> Sequence[Event]:
         """Empty when nothing fits and nobody has to be told again."""
-        state = self._state
+        state, domain = self._state, self._domain
         for lane in self._order:
-            with closing(self._candidates(lane)) as candidates:
-                for candidate in candidates:
-                    head, _, counter = candidate
-                    fit, keep = self._fit(lane, candidate)
-                    if self._narrow and not isinstance(fit, Fits):
-                        continue
+            with closing(self._heads(lane)) as heads:
+                for counter, queue in heads:
+                    candidate = waiting.candidate(state, counter, queue)
+                    head, fit, keep = queue.head(), *self._fit(lane, candidate)
+                    if not isinstance(fit, Fits):
+                        if not isinstance(self._own_fit(counter, head), Fits):
+                            lane.set_aside(counter, queue)
+                            continue
+                        if self._narrow:
+                            continue
                     if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                         return [_expired(state, counter, head, "deadline")]
                     if isinstance(fit, Fits):
-                        skipped = self._passed.get(counter.tenant, self._skipped)
-                        return [grant(state, self._domain, lane, candidate, skipped=skipped)]
-                    leaving = _must_leave(state, self._domain, counter, head)
+                        skipped = self._skipped_by(candidate)
+                        return [grant(state, domain, lane, candidate, skipped=skipped)]
+                    leaving = _must_leave(state, domain, counter, head)
                     if leaving is not None:
                         return [leaving]
                     self._hold(lane, candidate, fit, keep)
-        return _deferrals(state, self._domain, self._held.values()) if self._held else []
+        return self._none_fits()
 
-    def _candidates(self, lane: Lane) -> Generator[waiting.Candidate, None, None]:
-        """In order; whom the shared budget holds back is followed by those for whom it has room."""
-        state, domain = self._state, self._domain
+    def _heads(self, lane: Lane) -> Generator[tuple[Counter, Queue], None, None]:
+        """In order; behind the one that the shared budget holds back those for whom it has room."""
+        domain = self._domain
         self._narrow = False
-
-        def is_free(place: str) -> bool:
-            return state.free_member(place) is not None and state.config.runs(place, domain.name)
-
-        with closing(lane.in_order(is_free)) as everybody:
-            for counter, queue in everybody:
-                yield waiting.candidate(state, counter, queue)
+        with closing(lane.in_order(self._is_free)) as everybody:
+            for one in everybody:
+                yield one
                 if self._narrow:
                     break
         if self._narrow:
             keep = saving.least_to_keep(domain, self._order, lane)
-            most = room(domain.windows, now_ms=state.window_now_ms, keep=keep)
-            with closing(lane.in_order(is_free, most)) as others:
-                for counter, queue in others:
-                    yield waiting.candidate(state, counter, queue)
+            most = room(domain.windows, now_ms=self._state.window_now_ms, keep=keep)
+            with closing(lane.in_order(self._is_free, most)) as others:
+                yield from others
+
+    def _is_free(self, place: str) -> bool:
+        state = self._state
+        return state.free_member(place) is not None and state.config.runs(place, self._domain.name)
+
+    def _own_fit(self, counter: Counter, head: Waiting) -> Fits | Binds | Paced:
+        """What the tenant's own caps say."""
+        domain = self._domain
+        own, cost = domain.tenant_windows.get(counter.tenant, ()), domain.cost_of(head)
+        return check(own, cost, now_ms=self._state.window_now_ms)
+
+    def _skipped_by(self, candidate: waiting.Candidate) -> OperationId | None:
+        """An older head of the same tenant, or else the one that every grant passes over."""
+        head, _, counter = candidate
+        if len(counter.queues) > 1:
+            oldest = waiting.candidates(self._state, self._domain, counter)[0][0]
+            if oldest is not head:
+                return oldest.operation
+        return self._skipped
+
+    def _none_fits(self) -> Sequence[Event]:
+        """Whoever holds itself back counts only now, and only if its turn comes first."""
+        state, domain = self._state, self._domain
+        for lane in self._order:
+            first = lane.first(self._is_free)
+            if first is None:
+                continue
+            counter, head = first[0], first[1].head()
+            fit = self._own_fit(counter, head)
+            if isinstance(fit, Fits):
+                continue
+            leaving = _must_leave(state, domain, counter, head)
+            if leaving is not None:
+                return [leaving]
+            by = PACE if isinstance(fit, Paced) else BUDGET
+            self._held.setdefault(by, Held(counter, head, fit, by))
+        return _deferrals(state, domain, self._held.values()) if self._held else []
 
     def _fit(
         self, lane: Lane, candidate: waiting.Candidate
@@ -146,19 +180,15 @@ class _Pass:
     def _hold(
         self, lane: Lane, candidate: waiting.Candidate, fit: Binds | Paced, keep: lanes.Keep | None
     ) -> None:
-        """It stays. One that its own caps hold back is passed over by its own tenant only."""
+        """It waits for the shared budget."""
         head, _, counter = candidate
-        domain, now_ms = self._domain, self._state.window_now_ms
-        own = domain.tenant_windows.get(counter.tenant)
-        is_shared = not own or isinstance(check(own, domain.cost_of(head), now_ms=now_ms), Fits)
         if isinstance(fit, Paced):
             by = PACE
         else:
             by = BUDGET if keep is None else self._held_by(lane, candidate)
             if self._skipped is None:
-                self._passed.setdefault(counter.tenant, head.operation)
-                self._skipped = head.operation if is_shared else None
-        self._narrow = is_shared and head.sequence != domain.row.saver
+                self._skipped = head.operation
+        self._narrow = head.sequence != self._domain.row.saver
         self._held.setdefault(by, Held(counter, head, fit, by))
 
     def _held_by(self, lane: Lane, candidate: waiting.Candidate) -> str:

@@ -53,3 +53,10 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Mi
 def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
     """How far entry time may run ahead over takeovers; added once to a charge over one."""
     return Millis(clock_bound_ms + CLOCK_SPREAD_MS)
+
+
+def parse_bucket_key(key: bytes) -> tuple[str, str, str, bool, Millis]:
+    """Scope, domain, dimension, aged and exit of a row of `Table.BUCKET`."""
+    scope, domain, dimension, rest = key.split(b"\x00", 3)
+    aged, exit_at = int.from_bytes(rest[:8], "big"), int.from_bytes(rest[8:16], "big")
+    return scope.decode(), domain.decode(), dimension.decode(), bool(aged), Millis(exit_at)

@@ -11,7 +11,6 @@ Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` fir
 """
 
 from collections.abc import Callable, Generator
-from contextlib import closing
 from enum import StrEnum
 from functools import partial
 from typing import assert_never
@@ -21,7 +20,7 @@ from schemas.inputs import DomainConfig
 from schemas.lanes import BULK, DECISION, INTERACTIVE
 from schemas.units import Millis, Nanos
 
-from .budgets import cost_of
+from .costs import cost_of
 from .counters import Counter, CounterRow, LaneRow, correct, raise_to, reweigh
 from .index import Index, roof
 from .limits import HOLD_SHARE
@@ -107,8 +106,8 @@ class Lane:
         self.put_row()
         self._moved(counter)
 
-    def head_changed(self, counter: Counter) -> None:
-        """Another of its operations is the first in its queue."""
+    def changed(self, counter: Counter) -> None:
+        """Another of its operations is the first in its queue, or its own caps have more room."""
         self._index.change(counter)
 
     def deactivate(self, counter: Counter) -> None:
@@ -185,10 +184,13 @@ class Lane:
         self._index.renew_if_worn(self._ring, len(self._ring))
         return self._index.in_order(is_free, room)
 
-    def first(self) -> Counter | None:
-        """The tenant whose turn it is, whether or not it can go."""
-        with closing(self.in_order(lambda _: True)) as order:
-            return next((counter for counter, _ in order), None)
+    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Queue] | None:
+        """The queue whose turn it is, even if it was set aside."""
+        return self._index.first(is_free)
+
+    def set_aside(self, counter: Counter, queue: Queue) -> None:
+        """It comes no longer, until the tenant's counter, its heads or its own caps change."""
+        self._index.set_aside(counter, queue)
 
     def _turn(self, counter: Counter, head: Waiting) -> int:
         """What is smallest for whoever goes next; ties go by ring position."""

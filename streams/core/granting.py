@@ -7,8 +7,9 @@ from schemas.phase import Phase
 from schemas.units import Millis
 
 from . import lanes, saving, standing, waiting
-from .budgets import Cost, cost_ns, hold
+from .budgets import hold
 from .configured import Domain
+from .costs import Cost, cost_ns
 from .counters import Counter
 from .fairness import Lane
 from .operations import AttemptRow

@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from schemas.ids import TenantId
 
-from .budgets import Cost
+from .costs import Cost
 from .counters import Counter, LaneRow
 from .queues import Queue, Waiting
 
@@ -74,6 +74,7 @@ class Index:
         self._varying = varying
         self._cuts = cuts
         self._places: dict[str, dict[tuple[int, ...], _Cell]] = {}
+        self._aside: dict[str, _Cell] = {}
         self._changed: dict[TenantId, Counter] = {}
         self._serial = self._items = 0
 
@@ -85,6 +86,10 @@ class Index:
         """Its key or one of its heads is another; it is put in its place when somebody asks."""
         self._changed[counter.tenant] = counter
 
+    def set_aside(self, counter: Counter, queue: Queue) -> None:
+        """It comes no longer, until something of its tenant changes."""
+        self._stand(self._aside.setdefault(queue.pool, _Cell(())), counter, queue, queue.head())
+
     def in_order(
         self, is_free: Callable[[str], bool], room: tuple[int, ...] | None
     ) -> Generator[tuple[Counter, Queue], None, None]:
@@ -95,9 +100,7 @@ class Index:
             room: leaves out the cells in which every head takes more than this of some unit, in the
                 order of `Cost`.
         """
-        for counter in self._changed.values():
-            self._put(counter)
-        self._changed.clear()
+        self._follow()
         cells = self._open_cells(is_free, room)
         tops = [(*top, n) for n, cell in enumerate(cells) if (top := self._top(cell)) is not None]
         heapify(tops)
@@ -116,29 +119,49 @@ class Index:
             for order, item in passed:
                 heappush(order, item)
 
+    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Queue] | None:
+        """The head whose turn it is, even if it is set aside."""
+        self._follow()
+        cells = self._open_cells(is_free, None)
+        cells += [cell for place, cell in self._aside.items() if is_free(place)]
+        tops = [top[0] for cell in cells if (top := self._top(cell)) is not None]
+        return min(tops)[4:] if tops else None
+
     def renew_if_worn(self, counters: Iterable[Counter], count: int) -> None:
         """Put everybody in place anew if most of the items are outdated."""
         if self._items > 4 * count + OUTDATED_MAX:
             self._places.clear()
+            self._aside.clear()
             self._items = 0
             self._changed.update((counter.tenant, counter) for counter in counters)
 
-    def _put(self, counter: Counter) -> None:
-        for queue in counter.queues.values():
-            head = queue.head()
-            key, cost = self._key(counter, head), self._cost(head)
-            self._serial += 1
-            item: Item = (key, counter.row.position, head.sequence, self._serial, counter, queue)
-            name = (head.is_run, *(_class(getattr(cost, unit)) for unit in self._varying))
-            cells = self._places.setdefault(queue.pool, {})
-            cell = cells.get(name)
-            if cell is None:
-                cell = cells[name] = _Cell(astuple(cost))
-            else:
-                cell.least = tuple(map(min, cell.least, astuple(cost)))
-            queue.indexed = item
-            heappush(cell.by_key, item)
-            self._items += 1
+    def _follow(self) -> None:
+        """Put whoever has changed where it belongs."""
+        for counter in self._changed.values():
+            for queue in counter.queues.values():
+                self._put(counter, queue)
+        self._changed.clear()
+
+    def _put(self, counter: Counter, queue: Queue) -> None:
+        head = queue.head()
+        cost = self._cost(head)
+        name = (head.is_run, *(_class(getattr(cost, unit)) for unit in self._varying))
+        cells = self._places.setdefault(queue.pool, {})
+        cell = cells.get(name)
+        if cell is None:
+            cell = cells[name] = _Cell(astuple(cost))
+        else:
+            cell.least = tuple(map(min, cell.least, astuple(cost)))
+        self._stand(cell, counter, queue, head)
+
+    def _stand(self, cell: _Cell, counter: Counter, queue: Queue, head: Waiting) -> None:
+        """From here on this is where the head stands."""
+        self._serial += 1
+        key = self._key(counter, head)
+        item: Item = (key, counter.row.position, head.sequence, self._serial, counter, queue)
+        queue.indexed = item
+        heappush(cell.by_key, item)
+        self._items += 1
 
     def _open_cells(
         self, is_free: Callable[[str], bool], room: tuple[int, ...] | None

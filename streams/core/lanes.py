@@ -16,8 +16,8 @@ from schemas.inputs import DimensionConfig
 from schemas.lanes import BULK, LANES
 from schemas.units import Nanos
 
-from .budgets import Cost
 from .configured import Domain
+from .costs import Cost
 from .counters import correct, key_of, raise_to, reweigh
 from .fairness import Lane
 from .operations import AttemptRow

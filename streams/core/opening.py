@@ -3,11 +3,11 @@
 from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
 
 from .counters import Counter
+from .exits import parse_bucket_key
 from .fairness import Lane
 from .queues import Queue
 from .state import State
 from .tables import Rows, Table
-from .windows import parse_bucket_key
 
 
 def open_state(rows: Rows) -> State:

@@ -28,7 +28,7 @@ from schemas.phase import Phase
 from schemas.units import Tokens
 
 from . import membership, retries, uncertain, unknowns, waiting
-from .budgets import priced
+from .costs import priced
 from .fencing import named, speaks_for, stale
 from .holds import HoldKey
 from .limits import RESULT_DIGEST_BYTES, TOKENS_MAX

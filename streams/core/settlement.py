@@ -18,8 +18,9 @@ from schemas.phase import Phase
 from schemas.units import Micros, Millis, Tokens
 
 from . import lanes, membership, waiting
-from .budgets import Used, cost_after, give_back, priced, settle, settled_cost_ns
+from .budgets import give_back, settle
 from .cancellation import cancelled_work
+from .costs import Used, cost_after, priced, settled_cost_ns
 from .holds import HoldKey, key_of
 from .limits import NOT_SENT_MAX
 from .operations import AttemptRow, OperationRow
@@ -198,4 +199,5 @@ def _close(
         else:
             state.drop_attempt(operation)
     state.touch(attempt.domain)
+    state.config.domains[attempt.domain].freed(attempt.tenant)
     return attempt

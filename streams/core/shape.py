@@ -7,7 +7,7 @@ from schemas.lanes import LANES
 from schemas.phase import Phase
 from schemas.units import Tokens
 
-from .budgets import RUN_COST, Cost, call_cost
+from .costs import RUN_COST, Cost, call_cost
 from .limits import NAME_BYTES_MAX, TOKENS_MAX, TOOLS_MAX
 from .outcomes import Refusal
 from .state import State

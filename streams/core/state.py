@@ -56,8 +56,7 @@ class State:
     def begin(self, header: Header) -> None:
         """Take over the header of the next entry: time, epoch, inputs taken.
 
-        A takeover gives every live charge its takeover term and makes every domain dirty, since a
-        new owner knows nothing of what its predecessor had already looked at.
+        A takeover gives every live charge its takeover term; a new owner looks at every domain.
         """
         cell = self.cell
         cell.generation, cell.height, cell.epoch = header.generation, header.height, header.epoch
@@ -73,20 +72,24 @@ class State:
             for window in self.config.windows.values():
                 window.age(self.clocking.term_ms)
             self.dirty = dict.fromkeys(sorted(self.config.domains))
-        for window in self.config.windows.values():
-            if window.leave(self.window_now_ms):
-                self.touch(DomainId(window.domain))
         for domain in self.config.domains.values():
+            self._leave_windows(domain)
             if domain.row.cooldown_ms is not None and domain.row.cooldown_ms <= cell.time_ms:
                 domain.row.cooldown_ms = None
                 self.put_domain(domain)
                 self.touch(domain.name)
+        if header.time_step_ms:
+            for window in self.config.windows.values():
+                window.look_again()
+
+    def _leave_windows(self, domain: Domain) -> None:
+        for window in domain.due.pass_to(self.window_now_ms):
+            if window.leave(self.window_now_ms):
+                self.touch(domain.name)
+                domain.freed(TenantId(window.tenant))
 
     def drain(self) -> list[Image]:
-        """The images of all rows that this entry changed.
-
-        They must be in the store before the next `begin`, or reads would miss them.
-        """
+        """The images of all rows that this entry changed; to be stored before the next `begin`."""
         return self.rows.drain()
 
     @property
@@ -138,8 +141,8 @@ class State:
             if domain.row.cooldown_ms is not None:
                 due.append(domain.row.cooldown_ms)
             elif domain.row.count and not domain.row.blocked:
-                freed = [window.due_ms for window in domain.all_windows()]
-                due += [Millis(f + self.cell.stepped_ms) for f in freed if f is not None]
+                freed_ms = domain.due.next_ms()
+                due.append(freed_ms and Millis(freed_ms + self.cell.stepped_ms))
         return min((instant for instant in due if instant is not None), default=None)
 
     # -- what a decision asks ------------------------------------------------------------------
@@ -176,8 +179,7 @@ class State:
     def held(self, attempt: AttemptRow) -> Iterator[tuple[Charge, Window]]:
         """The charges of a reservation, each with its window.
 
-        A dimension that was empty may have been dropped since, and its name given to slots: its
-        charge had left.
+        An empty dimension may have been dropped since, and its name given to slots.
         """
         for charge in attempt.charges:
             scope = charge.level if charge.level == "domain" else tenant_scope(attempt.tenant)

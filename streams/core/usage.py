@@ -13,7 +13,7 @@ from schemas.inputs import DimensionConfig, UsageReported
 from schemas.units import Micros, Millis, Requests, Slots, Tokens
 
 from . import lanes, reconciliation, unknowns
-from .budgets import Cost, call_cost, cost_ns, priced
+from .costs import Cost, call_cost, cost_ns, priced
 from .exits import exit_ms
 from .fencing import named, speaks_for
 from .holds import HoldKey

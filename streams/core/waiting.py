@@ -63,7 +63,7 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
             lanes.wake(state.config.domains[row.domain], lane)
         lane.activate(counter)
     elif queue.head().operation == operation:
-        lane.head_changed(counter)
+        lane.changed(counter)
     row.phase = Phase.WAITING
     state.put(operation, row)
     state.touch(row.domain)
@@ -80,7 +80,7 @@ def unqueue(state: State, row: OperationRow) -> None:
         if not counter.queues:
             lane.deactivate(counter)
     else:
-        lane.head_changed(counter)
+        lane.changed(counter)
     domain = state.config.domains[row.domain]
     if domain.row.skipped:
         domain.row.forget(row.sequence)

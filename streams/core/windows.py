@@ -20,6 +20,7 @@ from schemas.inputs import DimensionConfig
 from schemas.units import NANOS_PER_MILLI, Millis
 
 from . import pace
+from .due import Due
 from .operations import Charge
 from .tables import Overlay, Table, pack
 
@@ -43,20 +44,28 @@ class Window:
     `scope` is `domain`, or `tenant:` and the tenant's name; its first word is the level.
     """
 
-    def __init__(self, rows: Overlay, scope: str, domain: str, config: DimensionConfig) -> None:
+    def __init__(
+        self,
+        rows: Overlay,
+        scope: str,
+        domain: str,
+        config: DimensionConfig,
+        due: "Due[Window]",
+    ) -> None:
         self.scope = scope
-        self.level = scope.partition(":")[0]
-        self.domain = domain
+        self.level, _, self.tenant = scope.partition(":")
         self._rows = rows
         self._key = pack(scope, domain, config.name)
         self._row: WindowRow = rows.get(Table.WINDOW, self._key) or WindowRow()
         self._buckets: dict[tuple[bool, Millis], int] = {}
         """(aged, exit) -> amount; aged charges have had their takeover term."""
         self._exits: list[tuple[Millis, bool]] = []
-        self._left_ms = Millis(0)
+        self._due = due
+        self.watched_ms: Millis | None = None
         self._debt = 0
-        """Of a bucket: what has arrived and is not refilled yet, as of the last look."""
+        """Of a bucket: what has arrived and was not refilled at the last look."""
         self._set(config)
+        self.look_again()
 
     def configure(self, config: DimensionConfig, now_ms: Millis) -> None:
         """Limit and pace are these from here on; now is window time.
@@ -73,25 +82,29 @@ class Window:
             drained_ns = self._rate.drained_ns(0, debt, now_ms=now_ms)
             row.drained_ns = drained_ns if debt else 0
             self._put()
-            self._pace()
-            self._look(now_ms)
+        self.look_again()
 
     def _set(self, config: DimensionConfig) -> None:
         self.config = config
         self._is_bucket = config.kind == "bucket"
         self._burst_ns = pace.burst_ns(config)
         self._rate = pace.rate(config, before=self._row.limit_before)
+
+    def look_again(self) -> None:
+        """Limit, pace or the time of the windows were changed."""
         self._pace()
+        self._look(self._due.now_ms)
+        self._due.watch(self, self.due_ms)
 
     def _look(self, now_ms: Millis) -> None:
         if self._is_bucket:
             self._debt = self._rate.left(self._row.drained_ns, now_ms)
 
     def _pace(self) -> None:
-        self.opens_ms = Millis(0)
-        """From when its pace lets a call through, in the window's own time."""
+        self.opens_ms = Millis(0)  # from when its pace lets a call through
         if self._burst_ns is not None:
             self.opens_ms = pace.opens_ms(self._row.drained_ns, self._burst_ns)
+        self._is_shut = self.opens_ms > self._due.now_ms
 
     @property
     def used(self) -> int:
@@ -118,11 +131,11 @@ class Window:
 
     @property
     def due_ms(self) -> Millis | None:
-        """The next instant at which time alone lets more through, in the window's own time."""
+        """When time alone lets more through next, in the window's own time."""
         exit_at = self.next_exit_ms
         if self._debt:
             exit_at = self._rate.falls_ms(self._row.drained_ns, self._debt - self._rate.step)
-        if self.opens_ms <= self._left_ms:
+        if not self._is_shut:
             return exit_at
         return self.opens_ms if exit_at is None else min(exit_at, self.opens_ms)
 
@@ -139,7 +152,7 @@ class Window:
 
     def _refilled_at(self, amount: int) -> Millis | None:
         room, drained_ns = self.config.limit - amount - self._row.used, self._row.drained_ns
-        at_ms, step = self._left_ms, self._rate.step
+        at_ms, step = self._due.now_ms, self._rate.step
         exits = sorted((exit_at, leaving) for (_, exit_at), leaving in self._buckets.items())
         for exit_at, leaving in (*exits, (None, 0)):
             if room >= 0:
@@ -155,6 +168,7 @@ class Window:
         """Remember a bucket that the store has, at opening."""
         self._buckets[aged, exit_at] = amount
         heappush(self._exits, (exit_at, aged))
+        self._due.watch(self, exit_at)
 
     def add(self, amount: int) -> None:
         """Count an amount from now on, or less of it again; without an exit."""
@@ -170,6 +184,8 @@ class Window:
         if amount and self._burst_ns is not None:
             row.drained_ns = self._rate.drained_ns(row.drained_ns, amount, now_ms=now_ms)
             self.opens_ms = pace.opens_ms(row.drained_ns, self._burst_ns)
+            self._is_shut = self.opens_ms > self._due.now_ms
+            self._due.watch(self, self.due_ms)
         row.used += amount
         self._rows.put(Table.WINDOW, self._key, row)
 
@@ -184,6 +200,7 @@ class Window:
         key = (aged, exit_at)
         if key not in self._buckets:
             heappush(self._exits, (exit_at, aged))
+            self._due.watch(self, exit_at)
         self._put_bucket(key, self._buckets.get(key, 0) + amount)
 
     def unset_exit(self, charge: Charge, *, epoch: int, term_ms: Millis) -> bool:
@@ -216,14 +233,15 @@ class Window:
             self._drain(change, now_ms)
             self._look(now_ms)
             self._put()
+            self._due.watch(self, self.due_ms)
 
     def leave(self, now_ms: Millis) -> bool:
         """Drop what has left by `now_ms`.
 
         Returns: whether anything became free, or the pace lets a call through since.
         """
-        opened, before = self._left_ms < self.opens_ms <= now_ms, self.used
-        self._left_ms = now_ms
+        opened, before = self._is_shut and self.opens_ms <= now_ms, self.used
+        self._due.now_ms, self._is_shut = now_ms, self.opens_ms > now_ms
         while self._exits and self._exits[0][0] <= now_ms:
             exit_at, aged = heappop(self._exits)
             amount = self._buckets.get((aged, exit_at))
@@ -233,6 +251,7 @@ class Window:
                     self._drain(amount, exit_at)
                 self.add(-amount)
         self._look(now_ms)
+        self._due.watch(self, self.due_ms)
         return opened or self.used < before
 
     def age(self, term_ms: Millis) -> None:
@@ -262,7 +281,7 @@ class Window:
 
     def _has_left(self, charge: Charge, key: tuple[bool, Millis]) -> bool:
         """A charge is in its bucket until it leaves; one of nothing has none, so time tells."""
-        return key not in self._buckets if charge.amount else key[1] <= self._left_ms
+        return key not in self._buckets if charge.amount else key[1] <= self._due.now_ms
 
     def _put_bucket(self, key: tuple[bool, Millis], amount: int) -> None:
         aged, exit_at = key
@@ -279,10 +298,3 @@ def _bucket(charge: Charge, exit_at: Millis, epoch: int, term_ms: Millis) -> tup
     """Where the charge is now: a takeover since it got its exit has moved it once."""
     aged = charge.authority_epoch < epoch
     return aged, Millis(exit_at + term_ms) if aged else exit_at
-
-
-def parse_bucket_key(key: bytes) -> tuple[str, str, str, bool, Millis]:
-    """Scope, domain, dimension, aged and exit of a row of `Table.BUCKET`."""
-    scope, domain, dimension, rest = key.split(b"\x00", 3)
-    aged, exit_at = int.from_bytes(rest[:8], "big"), int.from_bytes(rest[8:16], "big")
-    return scope.decode(), domain.decode(), dimension.decode(), bool(aged), Millis(exit_at)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from schemas import events as e
 from schemas.ids import OperationId
 from schemas.units import NANOS_PER_MILLI, Tokens
-from streams.core.budgets import call_cost
+from streams.core.costs import call_cost
 from tests.benchmarks.play import Play
 
 

@@ -20,6 +20,7 @@ from streams.core import (
     admission,
     budgets,
     checkpoints,
+    costs,
     dispatch,
     lanes,
     leases,
@@ -221,7 +222,7 @@ def any_number(state: State, asked: i.CheckpointReported) -> Code | None:
 
 
 refusal = checkpoints._refusal
-priced = budgets.priced
+priced = costs.priced
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
 ends_ms, window_charge = leases.ends_ms, Window.charge
 
@@ -241,7 +242,7 @@ FAULTS = {
         lambda *about, **more: settled_cost_ns(*about, **more) + 1,
         "ReservationSettled",
     ),
-    "money is for nothing": (budgets, "money_of", lambda *_: 0, "GrantIssued"),
+    "money is for nothing": (costs, "money_of", lambda *_: 0, "GrantIssued"),
     "all input is output": (settlement, "priced", lambda of, a, b: priced(of, 0, a + b), "Settled"),
     "leases last too long": (leases, "ends_ms", lambda *of: ends_ms(*of) + 50, "Lease"),
     "unsafe work is tried again": (

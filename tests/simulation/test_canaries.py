@@ -12,6 +12,7 @@ from schemas.inputs import DimensionConfig, HeartbeatReported
 from schemas.units import Millis
 from streams.core import (
     budgets,
+    costs,
     exits,
     lanes,
     leases,
@@ -124,7 +125,7 @@ CANARIES = {
     "lets bulk have all": Canary(lanes, "reserve", ignore_time, "takes the reserve", {}),
     "keeps nothing for a saver": Canary(saving, "_holds_back", ignore, "takes what", {}),
     "opens every lane": Canary(shape, "_class_of_work", ignore, "may not use lane", {}),
-    "pays for nothing": Canary(budgets, "money_of", ignore_time, " money of", {}),
+    "pays for nothing": Canary(costs, "money_of", ignore_time, " money of", {}),
     "takes output for input": Canary(Domain, "cost_of", all_input, " output_tokens of", {}),
     "grants in a pause": Canary(retries, "paused", ignore, "in a pause", {"throttle": 0.3}),
 }
@@ -165,7 +166,7 @@ def test_the_audit_that_users_have_finds_nothing_in_a_world(first: int) -> None:
     [
         (retries, "SAFE", ALL, UNCLEAR, "retries"),
         (pace, "opens_ms", lambda *_: 0, {}, "budgets"),
-        (budgets, "money_of", ignore_time, {}, "grants"),
+        (costs, "money_of", ignore_time, {}, "grants"),
         (lanes, "reserve", ignore_time, {}, "budgets"),
         (saving, "_holds_back", ignore, {}, "budgets"),
         (shape, "_class_of_work", ignore, {}, "lanes"),

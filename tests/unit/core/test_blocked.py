@@ -81,3 +81,15 @@ def test_whoever_its_own_cap_or_pool_held_back_comes_back_without_a_burst(held):
     lane = cell.state.config.domains["d"].lanes["interactive"]
     assert (again.tenant, again.lift) == ("a", first.lift + 1)
     assert lane.counters["a"].key >= lane.row.v - lane.row.cost_max_ns
+
+
+def test_what_its_own_caps_let_through_only_after_its_deadline_expires_early():
+    own = c.dimension("requests", 1, window_ms=2_000)
+    cap = TenantBudget(domain="d", dimensions=(own,))
+    cell = s.cell(c.dimension("slots", 2), tenants=[c.tenant("a", budgets=(cap,))])
+    cell.run(c.start(s.granted(cell, c.submitted("a", "1"))))
+    expired = s.one(e.OperationExpired, cell.run(c.submitted("a", "2", start_within_ms=1_000)))
+    assert expired.reason == "not_before"
+    later = cell.run(c.submitted("a", "3", start_within_ms=5_000))
+    assert s.one(e.OperationDeferred, later).level == "tenant"
+    assert s.grants(cell.run(after_ms=3_400))

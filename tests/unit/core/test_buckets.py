@@ -5,12 +5,14 @@ from functools import partial
 import pytest
 
 from schemas import events as e
-from streams.core.budgets import Cost, earliest_ms
-from streams.core.exits import exit_ms
+from streams.core.budgets import earliest_ms
+from streams.core.costs import Cost
+from streams.core.due import Due
+from streams.core.exits import exit_ms, parse_bucket_key
 from streams.core.pace import Rate
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
-from streams.core.windows import Window, parse_bucket_key
+from streams.core.windows import Window
 from tests.support import cells as s
 from tests.support import core as c
 from tests.support.scene import Scene
@@ -23,7 +25,7 @@ TEN = partial(BUCKET, "requests", 10)
 
 def bucket(limit=10, rows=None, **over):
     dimension = BUCKET("tokens", limit, **over)
-    return Window(Overlay(rows or c.MemoryRows(), KINDS), "domain", "d", dimension)
+    return Window(Overlay(rows or c.MemoryRows(), KINDS), "domain", "d", dimension, Due())
 
 
 # -- arithmetic ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from schemas import events as e
 from schemas.codec import encode
 from schemas.inputs import TenantBudget
-from streams.core.budgets import Cost, cost_ns, settled_amount, settled_cost_ns
+from streams.core.costs import Cost, cost_ns, settled_amount, settled_cost_ns
 from streams.core.limits import COST_NS_MAX, TOKENS_MAX, WINDOW_MS_MAX
 from tests.support import cells as s
 from tests.support import core as c

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import astuple
 
-from streams.core.budgets import cost_of
+from streams.core.costs import cost_of
 from streams.core.counters import Counter, CounterRow, LaneRow
 from streams.core.index import Index, roof
 from streams.core.queues import Waiting

@@ -6,7 +6,9 @@ import pytest
 
 from schemas import events as e
 from schemas.inputs import TenantBudget
-from streams.core.budgets import Cost, check
+from streams.core.budgets import check
+from streams.core.costs import Cost
+from streams.core.due import Due
 from streams.core.outcomes import Binds, Fits, Paced
 from streams.core.pace import Rate, opens_ms
 from streams.core.rows import KINDS
@@ -21,7 +23,9 @@ TEN_A_SECOND = partial(c.dimension, "requests", 10, window_ms=1_000)
 
 
 def window(name="tokens", limit=100, scope="domain", **over):
-    return Window(Overlay(c.MemoryRows(), KINDS), scope, "d", c.dimension(name, limit, **over))
+    return Window(
+        Overlay(c.MemoryRows(), KINDS), scope, "d", c.dimension(name, limit, **over), Due()
+    )
 
 
 # -- arithmetic ---------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
+from schemas.inputs import TenantBudget
 from tests.support import cells as s
 from tests.support import core as c
 
-FEW, MANY = 10, 400
+FEW, MANY = 10, 150
 
 
 def calls(act):
@@ -71,7 +72,26 @@ POLICIES = [
 ]
 
 
+def beside_capped_tenants(tenants, policy):
+    """Calls of a lifecycle while many have a call running, and may have no more than that."""
+    slots, requests = c.dimension("slots", 1), c.dimension("requests", 9, window_ms=10**6)
+    cap = TenantBudget(domain="d", dimensions=(slots, requests))
+    names = [f"t{n:04}" for n in range(tenants)]
+    cell = s.cell(
+        c.dimension("slots", 10**6),
+        tenants=[c.tenant(name, budgets=(cap,)) for name in names],
+        places=tenants + 1,
+        policy=policy,
+    )
+    asked = [c.submitted(name, str(n)) for name in names for n in range(2)]
+    held = s.grants(cell.settle_down(*asked))
+    assert len(held) == tenants
+    cell.run(*map(c.start, held))
+    small = [c.submitted("small", str(n)) for n in range(MANY + 2)]
+    return calls_of_a_lifecycle(cell, s.grants(cell.settle_down(*small)))
+
+
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("scene", [beside_busy_places, beside_large_heads])
+@pytest.mark.parametrize("scene", [beside_busy_places, beside_large_heads, beside_capped_tenants])
 def test_a_decision_takes_as_many_steps_beside_many_tenants_as_beside_few(scene, policy):
     assert scene(MANY, policy) <= scene(FEW, policy) * 1.1

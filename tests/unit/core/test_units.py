@@ -6,7 +6,7 @@ from schemas import events as e
 from schemas.codec import encode
 from schemas.codes import Code
 from schemas.inputs import Prices, TenantBudget
-from streams.core.budgets import call_cost, cost_ns
+from streams.core.costs import call_cost, cost_ns
 from streams.core.limits import LIMIT_MAX, PRICE_MAX, TOKENS_MAX
 from tests.support import cells as s
 from tests.support import core as c

@@ -2,14 +2,15 @@
 
 import pytest
 
-from streams.core.budgets import Cost, earliest_ms
-from streams.core.exits import bucket_ms, exit_ms, takeover_term_ms
+from streams.core.budgets import earliest_ms
+from streams.core.costs import Cost
+from streams.core.due import Due
+from streams.core.exits import bucket_ms, exit_ms, parse_bucket_key, takeover_term_ms
 from streams.core.operations import Charge
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
 from streams.core.windows import (
     Window,
-    parse_bucket_key,
 )
 from tests.support import core as c
 
@@ -19,7 +20,7 @@ TERM_MS = 121
 
 def window(limit=100, rows=None, **over):
     overlay = Overlay(rows or c.MemoryRows(), KINDS)
-    return Window(overlay, "domain", "d", c.dimension("tokens", limit, **over))
+    return Window(overlay, "domain", "d", c.dimension("tokens", limit, **over), Due())
 
 
 # -- arithmetic ---------------------------------------------------------------------------------
