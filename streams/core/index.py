@@ -146,12 +146,12 @@ class Index:
         head = queue.head()
         cost = self._cost(head)
         name = (head.is_run, *(_class(getattr(cost, unit)) for unit in self._varying))
-        cells = self._places.setdefault(queue.pool, {})
+        cells, amounts = self._places.setdefault(queue.pool, {}), astuple(cost)
         cell = cells.get(name)
         if cell is None:
-            cell = cells[name] = _Cell(astuple(cost))
-        else:
-            cell.least = tuple(map(min, cell.least, astuple(cost)))
+            cell = cells[name] = _Cell(amounts)
+        elif cell.least != amounts:
+            cell.least = tuple(map(min, cell.least, amounts))
         self._stand(cell, counter, queue, head)
 
     def _stand(self, cell: _Cell, counter: Counter, queue: Queue, head: Waiting) -> None:

@@ -4,7 +4,8 @@ A stream of small calls starves a large head for ever, since none of them leaves
 head whose turn came first and that was passed over too often, or for too long, becomes the saver of
 its domain: others use only what is above its whole cost, in each dimension that both use, its
 tenant's own caps among them. One saver a domain, so that no two wait for each other; it ends when
-the head leaves its queue, in whatever way, and with a change of configuration.
+the head leaves its queue, in whatever way, when nobody is left to run it, and with a change of
+configuration.
 """
 
 from collections.abc import Sequence
