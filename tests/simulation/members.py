@@ -136,8 +136,9 @@ class Member:
                 self._ask(told)
             case e.StartAccepted():
                 self._work(self.starts[told.operation, told.incarnation, told.epoch])
-            case e.StartRefused():
-                self.starts[told.operation, told.incarnation, told.epoch].is_held = False
+            case e.StartRefused():  # a repeat of its request is refused while the call runs
+                start = self.starts[told.operation, told.incarnation, told.epoch]
+                start.is_held = start.called
             case e.RenewRefused():
                 self._let_go(told)
             case _:
