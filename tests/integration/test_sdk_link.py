@@ -89,7 +89,7 @@ class Owner:
 
     def grant(self, epoch: str, number: int = 0, **fields: Any) -> GrantIssued:
         """A grant that leaves the slowest machine time to send, unless the test says otherwise."""
-        made = {"member": self.member, "member_epoch": epoch, "send_within_ms": 20_000, **fields}
+        made = {"member": self.member, "member_epoch": epoch, "send_within_ms": 100_000, **fields}
         return Life(joined=False).grant(number, **made)
 
 
