@@ -62,7 +62,7 @@ def _play(policy: str, asked: list, minutes: int) -> Play:
             it.prompt_tokens + ceiling,
             it.service_ms(1),
             it.prompt_tokens + min(ceiling, it.generated_tokens),
-            {"start_within_ms": WITHIN_MS},
+            more={"start_within_ms": WITHIN_MS},
         )
         play.submit_at(int(arrival.at_ms * MILLI), call)
     play.run(minutes * 60_000 * MILLI)
