@@ -14,8 +14,7 @@ from streams.shell.outbox import Outgoing, PublishFailed
 BUFFER_TRIES = 100
 BUFFER_WAIT_S = 0.01
 """The loop bounds the lag far below the client's buffer; should it fill, a second is allowed."""
-SEND_S = 0.001
-"""Flushing sends at once what lingers, and goes on for so long if the broker does not answer."""
+
 
 Report = Callable[[KafkaError | None, Message], None]
 
@@ -59,16 +58,10 @@ class KafkaOutbox:
         self._on_their_way.append(entry)
         self._bytes += entry.bytes
         reported = partial(self._reported, entry)
-        # Deliveries first. All of them are handed over before the first is sent: the client makes a
-        # request for each partition, and for each time that it looks.
-        deliveries = [record for record in records if record.topic is Topic.DELIVERIES]
-        for record in deliveries:
+        # Deliveries first and at a stretch: their producer sends what it finds, and waits for none.
+        for record in sorted(records, key=_is_late):
             self._produce(record, reported)
-        if deliveries:
-            self._deliveries.flush(SEND_S)
-        for record in records:
-            if record.topic is not Topic.DELIVERIES:
-                self._produce(record, reported)
+        self._deliveries.poll(0)
 
     def published(self, wait_ms: int) -> int:
         """The last entry handed over of which, and of all before it, every output is out.
@@ -115,3 +108,7 @@ class KafkaOutbox:
         if error is not None and self._failure is None:
             self._failure = f"{message.topic()}:{message.partition()}: {error}"
         entry.unreported -= 1
+
+
+def _is_late(record: Outgoing) -> bool:
+    return record.topic is not Topic.DELIVERIES
