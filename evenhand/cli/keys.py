@@ -35,6 +35,10 @@ def create_key(
         leave(Exit.USAGE, "Expected --tenant and --user for role tenant, but one is missing")
     if pool and role is not Role.WORKER:
         leave(Exit.USAGE, f"Expected --pool only for role worker, but the role is {role}")
-    key = add_key(path, role=role, tenant=tenant, user=user, pools=pool or ())
+    try:
+        key = add_key(path, role=role, tenant=tenant, user=user, pools=pool or ())
+    except OSError as error:
+        told = f"Expected EVENHAND_KEYS_FILE to be a file that can be written, but {path}"
+        leave(Exit.USAGE, f"{told}: {error.strerror}")
     say(f"Added to {path}. It cannot be shown again:")
     typer.echo(key)
