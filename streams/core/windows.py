@@ -183,9 +183,9 @@ class Window:
         row = self._row
         if amount and self._burst_ns is not None:
             row.drained_ns = self._rate.drained_ns(row.drained_ns, amount, now_ms=now_ms)
-            self.opens_ms = pace.opens_ms(row.drained_ns, self._burst_ns)
-            self._is_shut = self.opens_ms > self._due.now_ms
-            self._due.watch(self, self.due_ms)
+            self._pace()
+            if self._is_shut:
+                self._due.watch(self, self.opens_ms)
         row.used += amount
         self._rows.put(Table.WINDOW, self._key, row)
 
