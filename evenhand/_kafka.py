@@ -41,7 +41,10 @@ _PRODUCER: Final = {
     "enable.idempotence": True,
     # A result is worth waiting for, however long the broker is away.
     "message.timeout.ms": 0,
+    # The first word goes out at once; while it is on its way the next ones gather, since the broker
+    # takes the requests of a connection one by one.
     "linger.ms": 0,
+    "max.in.flight.requests.per.connection": 1,
     # As Java's client chooses; librdkafka's own default lands in quarantine.
     "partitioner": "murmur2_random",
 }
