@@ -41,6 +41,7 @@ from .saving import Saving
 from .settlements import Settlements
 from .standing import Standing
 from .starts import Starts
+from .told import WhatWasTold
 from .unknowns import Unknowns
 
 Handler = Callable[[Any], None]
@@ -114,6 +115,7 @@ class _Auditor:
             Retries(cursor, config, book).handlers(),
             Progress(cursor, config, book).handlers(),
             self._settlements.handlers(),
+            WhatWasTold(cursor, book).handlers(),
             {e.ConfigActivated: config.activated},
             self._budgets.handlers(),
             self._provider.handlers(),

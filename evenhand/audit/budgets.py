@@ -21,10 +21,11 @@ from .book import Book
 from .bucket import Bucket
 from .config import Config
 from .cursor import Cursor
+from .fixed import Fixed
 from .pace import Pace
 from .records import Charged, Key, key_of
 from .saving import Saving
-from .windows import CLOCK_SPREAD_MS, Concurrency, Fixed, Sliding, Window
+from .windows import CLOCK_SPREAD_MS, Concurrency, Sliding, Window
 
 CHECK = "budgets"
 TOLD = ("tokens", "input_tokens", "output_tokens", "money")
@@ -226,6 +227,7 @@ def _shape(dimension: DimensionConfig) -> tuple[Any, ...]:
         dimension.kind,
         dimension.window_ms,
         dimension.reset_ms,
+        dimension.later_resets_ms,
         dimension.reset_uncertainty_ms,
         dimension.amount,
         dimension.instant,

@@ -118,7 +118,9 @@ class Folds:
         """The reservation is held."""
         domain = self._config.domains.get(event.domain)
         prices = None if domain is None or event.requests == 0 else domain.prices
-        made = Reservation(event, prices=prices, claim_by_ms=event.claim_by_ms)
+        made = Reservation(
+            event, prices=prices, granted_ms=self._book.now_ms, claim_by_ms=event.claim_by_ms
+        )
         self._book.open[key_of(event)] = made
         self._book.take_place(key_of(event), made)
         self._book.move(event.operation, GRANTED)

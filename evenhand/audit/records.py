@@ -156,6 +156,7 @@ class Reservation:
     """In an open pool with the member that claimed it."""
     prices: Prices | None = None
     """Those of the configuration at the grant; none for a run."""
+    granted_ms: int = 0
     claimed: bool = False
     lease_ms: int | None = None
     """When its lease ends, in lease time; None without one."""

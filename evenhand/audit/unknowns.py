@@ -13,7 +13,6 @@ from schemas import events as e
 from schemas import inputs as i
 from schemas.journal import CAUSE_TIME
 
-from .amounts import corrected_by
 from .book import Book
 from .config import Config
 from .cursor import Cursor
@@ -46,7 +45,6 @@ class Unknowns:
             e.OutcomeReconciled: self._reconciled,
             e.ReservationForfeited: self._forfeited,
             e.OperatorActionNeeded: self._closed,
-            e.UsageCorrected: self._corrected,
         }
 
     def _marked(self, event: e.OutcomeMarkedUnknown) -> None:
@@ -130,15 +128,6 @@ class Unknowns:
     def _at_bound(self, reservation: Reservation) -> None:
         if self._cursor.time_ms < (reservation.hold_until_ms or 0):
             self._found(f"Expected it held until {reservation.hold_until_ms}")
-
-    def _corrected(self, event: e.UsageCorrected) -> None:
-        word = self._word(event, i.UsageReported)
-        if word is not None:
-            told = (word.prompt_tokens, word.output_tokens)
-            _, actual = corrected_by(event)
-            named = (event.epoch, event.evidence) == (word.epoch, word.evidence)
-            if not named or told != (actual.input_tokens, actual.output_tokens):
-                self._found(f"Expected the figures that were told, {told}")
 
     def _uncertain(self, event: Any) -> Reservation | None:
         """The attempt that the event is about, which must be unknown."""

@@ -28,7 +28,7 @@ from schemas.phase import Phase
 from schemas.units import Tokens
 
 from . import membership, retries, uncertain, unknowns, waiting
-from .costs import priced
+from .costs import Used, priced
 from .fencing import named, speaks_for, stale
 from .holds import HoldKey
 from .limits import RESULT_DIGEST_BYTES, TOKENS_MAX
@@ -93,9 +93,7 @@ def _known(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence
         released = ReservationReleased(**named(asked), reason=NOT_SENT)
         closed: list[Event] = [released] if attempt.is_open else []
         return [recorded, *closed, *after_return(state, operation, row, not_sent=1)]
-    used = told(attempt, recorded.prompt_tokens, recorded.output_tokens)
-    if used is None and asked.outcome in REFUSED:
-        used = priced(attempt.prices, Tokens(0), Tokens(0))  # the call stays spent (F17)
+    used = _used(asked, attempt)
     closed = [settlement(state, operation, attempt, used)] if attempt.is_open else []
     if asked.outcome == RETRYABLE:
         return [recorded, *closed, *retries.after_failure(state, operation, row)]
@@ -103,6 +101,14 @@ def _known(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence
         paused = retries.cooldown(state, row.domain, asked.outcome, asked.retry_after_ms)
         return [recorded, *closed, *paused, *retries.after_refusal(state, operation, row)]
     return [recorded, *closed]
+
+
+def _used(asked: ResultReported, attempt: AttemptRow) -> Used | None:
+    """What the result tells; of a call that the provider did not take only the call is spent."""
+    used = told(attempt, _tokens(asked.prompt_tokens), _tokens(asked.output_tokens))
+    if used is None and asked.outcome in REFUSED:
+        return priced(attempt.prices, Tokens(0), Tokens(0))
+    return used
 
 
 def _recorded(state: State, asked: ResultReported, row: OperationRow) -> ResultRecorded:
@@ -149,8 +155,7 @@ def _of_no_newest(state: State, asked: ResultReported, code: Code) -> Sequence[E
 def _hold_closed(state: State, asked: ResultReported, held: AttemptRow) -> Sequence[Event]:
     if asked.outcome == NOT_SENT:
         return [ReservationReleased(**named(asked), reason=NOT_SENT)]
-    used = told(held, _tokens(asked.prompt_tokens), _tokens(asked.output_tokens))
-    return [settlement(state, asked.operation, held, used)]
+    return [settlement(state, asked.operation, held, _used(asked, held))]
 
 
 def _evidence(asked: ResultReported, code: Code) -> ResultRefusedStale:

@@ -5,6 +5,7 @@ from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import OperationId
 from schemas.phase import Phase
+from tests.contract.reference_prices import Used
 from tests.contract.reference_trouble import Trouble
 from tests.contract.reference_work import WAITS, Attempt, Work
 
@@ -97,8 +98,7 @@ class Results(Trouble):
         elif outcome == "not_sent":
             self.give_back(operation, attempt, e.ReservationReleased, "not_sent")
         else:
-            used = self.used(attempt, asked.prompt_tokens, asked.output_tokens)
-            self.settle(operation, attempt, (0, 0) if used is None and outcome in PAUSES else used)
+            self.settle(operation, attempt, self.told(asked, attempt))
         if outcome == "not_sent":
             self.come_back(operation)
         elif outcome == "retryable":
@@ -150,5 +150,9 @@ class Results(Trouble):
             self.say(e.ResultRefusedStale, operation, asked.epoch, code)
         if asked.outcome == "not_sent":
             return self.give_back(operation, held, e.ReservationReleased, "not_sent")
-        used = self.used(held, asked.prompt_tokens, asked.output_tokens)
-        return self.settle(operation, held, used)
+        return self.settle(operation, held, self.told(asked, held))
+
+    def told(self, asked: i.ResultReported, attempt: Attempt) -> Used | None:
+        """A call that the provider did not take used nothing."""
+        used = self.used(attempt, asked.prompt_tokens, asked.output_tokens)
+        return (0, 0) if used is None and asked.outcome in PAUSES else used

@@ -48,6 +48,7 @@ class History:
         self.grants: dict[OperationId, Any] = {}
         self.epochs: dict[OperationId, int] = {}
         self.starts: dict[OperationId, int] = {}
+        self.granted_ms: dict[tuple[OperationId, int], int] = {}
         self.started_ms: dict[OperationId, int] = {}
         self.versions: dict[tuple[str, str], int] = {}
         self.lanes = LaneKeys()
@@ -166,12 +167,9 @@ class History:
     def quarantine(self, run: InputRun) -> int:
         """A record that cannot be read goes to quarantine."""
         event = e.InputQuarantined(
-            topic=INPUT_TOPICS[run.topic],
-            partition=run.partition,
-            offset=run.first,
-            code="x",
-            detail="",
-        )
+            topic=INPUT_TOPICS[run.topic], partition=run.partition, offset=run.first,
+            code="x", detail="",
+        )  # fmt: skip
         return self.append([run], [event])
 
     def granting(self, operation: OperationId, **changes: Any) -> Any:
@@ -180,6 +178,7 @@ class History:
         self.epochs[operation] = self.epochs.get(operation, 0) + 1
         assert self.head is not None
         now_ms = self.now_ms + 1
+        self.granted_ms[operation, self.epochs[operation]] = now_ms
         made = e.GrantIssued(
             tenant=admitted.tenant,
             operation=operation,
@@ -224,11 +223,9 @@ class History:
         self.started_ms[operation] = self.now_ms + 1
         latest_ms = self.now_ms + 1 + 100 + 5
         made = e.StartAccepted(
-            **self.named(operation),
-            send_within_ms=100,
-            latest_arrival_ms=latest_ms,
+            **self.named(operation), send_within_ms=100, latest_arrival_ms=latest_ms,
             commits_entitlement=self.starts[operation] == 1,
-        )
+        )  # fmt: skip
         return [self.claiming(operation), replace(made, **changes)]
 
     def claiming(self, operation: OperationId, **changes: Any) -> Any:
@@ -252,27 +249,30 @@ class History:
         return e.ResultRecorded(**self.named(operation), outcome=outcome, late=False)
 
     def settling(self, operation: OperationId, **changes: Any) -> Any:
-        """The event that settles its reservation."""
+        """The event that settles its reservation, as it was made if no use was told."""
         grant = self.grants[operation]
+        used = changes.get("tokens_actual")
         made = e.ReservationSettled(
-            **self.named(operation),
-            domain=grant.domain,
-            tokens_reserved=grant.tokens,
-            tokens_actual=grant.tokens,
-            overdraft_tokens=0,
-            held_ms=1,
-            cost_reserved_ns=grant.cost_ns,
-            cost_ns=grant.cost_ns,
-            money_micros=grant.money_micros,
-            input_tokens_actual=min(grant.prompt_tokens, changes.get("tokens_actual") or 99),
-        )
+            **self.named(operation), domain=grant.domain, tokens_reserved=grant.tokens,
+            overdraft_tokens=0, held_ms=self.held_ms(operation), cost_reserved_ns=grant.cost_ns,
+            cost_ns=grant.cost_ns, money_micros=grant.money_micros,
+            input_tokens_actual=0 if used is None else min(grant.prompt_tokens, used),
+        )  # fmt: skip
         return replace(made, **changes)
 
+    def held_ms(self, operation: OperationId) -> int:
+        """How long its newest attempt has held its slot, if it ends with the next entry."""
+        return self.now_ms + 1 - self.granted_ms[operation, self.grants[operation].epoch]
+
     def result(self, operation: OperationId, outcome: str = "success", **changes: Any) -> int:
-        """Reported, recorded and settled."""
-        asked = i.ResultReported(**self.named(operation), outcome=outcome)
-        events = [self.recording(operation, outcome), self.settling(operation, **changes)]
-        return self.append([asked], events)
+        """Reported, recorded and settled; the use that is settled is told."""
+        settled, told = self.settling(operation, **changes), {}
+        if settled.tokens_actual is not None:
+            output_tokens = settled.tokens_actual - settled.input_tokens_actual
+            told = {"prompt_tokens": settled.input_tokens_actual, "output_tokens": output_tokens}
+        asked = i.ResultReported(**self.named(operation), outcome=outcome, **told)
+        recorded = replace(self.recording(operation, outcome), **told)
+        return self.append([asked], [recorded, settled])
 
     def not_sent(self, operation: OperationId) -> int:
         """An accepted start that led to no call."""

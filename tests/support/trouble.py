@@ -13,6 +13,8 @@ from tests.support.words import e, i
 HOLD_MS = 900_000
 """How long domain `d` holds an unknown outcome."""
 BACKOFF_MS = 1_000
+REFUSED = ("throttled", "quota_exhausted", "reauthentication_required")
+"""Outcomes of a call that costs no tokens."""
 
 
 def by_time(history: History, *events: Any) -> int:
@@ -120,7 +122,7 @@ def forfeiting(history: History, operation: OperationId, **changes: Any) -> Any:
         **history.named(operation),
         domain="d",
         tokens_reserved=grant.tokens,
-        held_ms=1,
+        held_ms=history.held_ms(operation),
         cost_ns=grant.cost_ns,
     )
     return replace(made, **changes)
@@ -162,7 +164,9 @@ def scheduling(history: History, operation: OperationId, cause: str, **changes: 
 def fails(history: History, operation: OperationId, outcome: str, *more: Any) -> int:
     """A result that does not end the operation, and what follows from it."""
     asked = i.ResultReported(**history.named(operation), outcome=outcome)
-    recorded, settled = history.recording(operation, outcome), history.settling(operation)
+    used = {"tokens_actual": 0} if outcome in REFUSED else {}
+    recorded = history.recording(operation, outcome)
+    settled = history.settling(operation, **used)
     return history.append([asked], [recorded, settled, *more])
 
 

@@ -156,7 +156,7 @@ def a_correction_at_another_price(history: History) -> int:
     return correct(history, money_actual_micros=PAID)
 
 
-@plants.breaks("unknowns")
+@plants.breaks("told")
 def a_correction_that_takes_input_for_output(history: History) -> int:
     return correct(history, input_tokens_actual=10, money_actual_micros=30 + 450 + 9)
 

@@ -174,7 +174,7 @@ def usage_corrects_another_charge_than_was_made(history: History) -> int:
     return correct(history, operation, tokens_before=29)
 
 
-@plants.breaks("unknowns")
+@plants.breaks("told")
 def usage_other_than_was_told(history: History) -> int:
     operation = started(history)
     history.result(operation)

@@ -283,3 +283,12 @@ def test_each_attempt_that_stays_unknown_counts_and_the_last_one_waits_for_evide
     events = cell.run(after_ms=HOLD_MS)
     assert [one.epoch for one in c.only(e.ReservationForfeited, events)] == [1, 2, 3]
     assert (s.phase(cell, grant), used(cell)) == ("unknown_closed", (0, 300))
+
+
+def test_a_late_refusal_by_the_provider_costs_no_tokens_whatever_became_of_the_work():
+    cell = cell_of(retry_backoff_ms=1)
+    first = s.unknown(cell, KEYED)
+    told = c.result(first, "throttled", prompt_tokens=None, output_tokens=None)
+    settled = s.one(e.ReservationSettled, cell.run(told))
+    assert (settled.tokens_actual, used(cell)) == (0, (0, 0))
+    assert s.same_as_followed(cell)
