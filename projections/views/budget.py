@@ -184,7 +184,7 @@ def _correct(row: Use, event: e.UsageCorrected, seen: Seen, level: Level) -> Non
     before = usage(event.input_tokens_before, event.tokens_before, event.money_before_micros)
     actual = usage(event.input_tokens_actual, event.tokens_actual, event.money_actual_micros)
     tokens = one.prompt_tokens + one.output_tokens_max
-    reserved = usage(one.prompt_tokens, tokens, one.money_micros)
+    reserved = usage(one.prompt_tokens, tokens, one.charged_money_micros)
     for dimension in level.windows:
         unit = UNITS.index(dimension.unit)
         charged = before[unit]
@@ -260,7 +260,7 @@ _WANTS = (
 DOMAIN_BUDGETS = Projection(
     name="domain_budget",
     number=6,
-    version=5,
+    version=6,
     row=Use,
     wants=_WANTS,
     key=lambda seen: join(_domain_of(seen)),
@@ -270,7 +270,7 @@ DOMAIN_BUDGETS = Projection(
 TENANT_BUDGETS = Projection(
     name="tenant_budget",
     number=7,
-    version=5,
+    version=6,
     row=Use,
     wants=_WANTS,
     key=_by_tenant,

@@ -71,6 +71,9 @@ class Operation(msgspec.Struct, array_like=True, kw_only=True):
     tokens: int = 0
     slots: int = 0
     money_micros: int = 0
+    charged_money_micros: int = 0
+    """What the attempt that was charged last had reserved; later usage of it is paid at its prices.
+    """
     tenant_level: bool = False
     """The tenant had a level of its own in the domain when this attempt was granted."""
     granted_ms: int | None = None
@@ -210,8 +213,19 @@ def _attempted(row: Operation, seen: Seen) -> None:
             row.doubt, row.error = doubt_of(event, seen.time_ms), event.error
         case e.EvidenceRecorded() | e.OutcomeReconciled() if names_newest(row, event):
             _found(row, event, seen)
+        case e.ReservationSettled() | e.ReservationForfeited() | e.ReservationReleased():
+            _closed(row, event)
         case _:
             pass  # a grant that ended unstarted only changes the phase
+
+
+def _closed(
+    row: Operation,
+    event: e.ReservationSettled | e.ReservationForfeited | e.ReservationReleased,
+) -> None:
+    is_charged = not isinstance(event, e.ReservationReleased) or event.reason == "not_sent"
+    if is_charged and names_newest(row, event):
+        row.charged_money_micros = row.money_micros
 
 
 def _found(row: Operation, event: e.EvidenceRecorded | e.OutcomeReconciled, seen: Seen) -> None:
@@ -241,7 +255,7 @@ def by_operation(seen: Seen) -> bytes | None:
 OPERATIONS = Projection(
     name="operation",
     number=1,
-    version=3,
+    version=4,
     row=Operation,
     wants=(
         *MOVES,
@@ -250,6 +264,9 @@ OPERATIONS = Projection(
         e.CancelSignalled,
         e.CheckpointRecorded,
         e.EvidenceRecorded,
+        e.ReservationSettled,
+        e.ReservationForfeited,
+        e.ReservationReleased,
     ),
     key=by_operation,
     initial=Operation,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from projections.follower import Follower
 from projections.queries import Queries
@@ -14,12 +15,13 @@ from projections.views.ledger import total
 from projections.views.phases import AWAITING_A_PERSON, LIVE
 from schemas import events as e
 from schemas import inputs as i
-from schemas.ids import CellId
+from schemas.ids import CellId, DomainId
 from schemas.phase import Phase
 from streams.core import leases
 from streams.core.tables import Table
+from tests.support import core as c
 from tests.support.told import ToldJournal
-from tests.support.walk import Walk
+from tests.support.walk import PRICES, Walk
 
 ENTRIES = 150
 INPUTS_MAX = 100
@@ -99,7 +101,13 @@ class Steady(Walk):
 
     def ask(self) -> Any:
         asked = super().ask()
-        return self.membership() if isinstance(asked, i.ConfigProposed) else asked
+        return self.other_prices() if isinstance(asked, i.ConfigProposed) else asked
+
+    def other_prices(self) -> i.ConfigProposed:
+        """Charges of former grants keep theirs."""
+        domain = self.cell.state.config.domains[DomainId("d")].config
+        prices = replace(PRICES, call_micros=self.chance.choice([0, 200, 2_000]))
+        return c.config("domain", "d", replace(domain, prices=prices))
 
     def entry(self) -> None:
         """Two entries: what a late send report moves into the past leaves with the next."""

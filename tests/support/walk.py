@@ -61,6 +61,7 @@ class Walk:
                     c.dimension("input_tokens", 300, window_ms=1_000, amount="actual"),
                     c.dimension("output_tokens", 900, window_ms=2_000, instant="completion"),
                     c.dimension("money", 9_000, window_ms=2_000, amount="actual"),
+                    c.dimension("money-5s", 30_000, window_ms=5_000),
                     prices=PRICES,
                     policy=self.chance.choice(POLICIES),
                     send_within_ms=200,
