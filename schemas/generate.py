@@ -41,8 +41,8 @@ def _field(field: dict[str, Any]) -> list[str]:
     if "default" in field:
         value = field["default"]
         value = tuple(value) if isinstance(value, list) else value
-        richer = field.get("python")
-        default = f" = {richer}({value!r})" if richer and value is not None else f" = {value!r}"
+        richer = field.get("python") if isinstance(value, (int, str)) else None
+        default = f" = {richer}({value!r})" if richer else f" = {value!r}"
     doc = field["doc"].replace("\\", "\\\\")
     return [f"    {field['name']}: {annotation}{default}", f'    """{doc}"""']
 

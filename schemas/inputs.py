@@ -38,8 +38,10 @@ class DimensionConfig(Word):
     """length of the window, or span in which an empty bucket is full again; null for concurrency"""
     reset_ms: Millis | None = None
     """a known instant at which a fixed window begins; null means unknown, which counts as sliding"""
+    later_resets_ms: tuple[Millis, ...] = ()
+    """further known resets, in order, such as those after a zone changed its clocks: from each on windows follow by window_ms again; less than half a window left before one belongs to the window before"""
     reset_uncertainty_ms: Millis = Millis(0)
-    """how far the provider's reset may lie from reset_ms, either way"""
+    """how far the provider's reset may lie from the known ones, either way"""
     amount: str = 'reserved'
     """what is charged: reserved or actual"""
     instant: str = 'arrival'

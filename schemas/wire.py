@@ -258,6 +258,7 @@ def write_DimensionConfig(word, head=b""):
         LONG[word.limit],
         LONG_OR_NULL[word.window_ms],
         LONG_OR_NULL[word.reset_ms],
+        *array(word.later_resets_ms, LONG.__getitem__),
         LONG[word.reset_uncertainty_ms],
         STRING[word.amount],
         STRING[word.instant],
@@ -322,6 +323,7 @@ def read_DimensionConfig(data, at):
         reset_ms = None
     else:
         raise Malformed("Expected a branch of a union")
+    later_resets_ms, at = read_array(data, at, read_long)
     reset_uncertainty_ms = data[at]
     if reset_uncertainty_ms < 0x80:
         reset_uncertainty_ms = (reset_uncertainty_ms >> 1) ^ -(reset_uncertainty_ms & 1)
@@ -357,7 +359,7 @@ def read_DimensionConfig(data, at):
         pace_percent = None
     else:
         raise Malformed("Expected a branch of a union")
-    return DimensionConfig(name, unit, kind, limit, window_ms, reset_ms, reset_uncertainty_ms, amount, instant, pace_percent), at
+    return DimensionConfig(name, unit, kind, limit, window_ms, reset_ms, later_resets_ms, reset_uncertainty_ms, amount, instant, pace_percent), at
 
 
 def write_DomainConfig(word, head=b""):

@@ -11,6 +11,13 @@ kind = "sliding"
 limit = 100_000
 window_ms = 60_000
 
+[[domains.gpt.dimensions]]
+name = "tokens-day"
+unit = "tokens"
+kind = "fixed"
+limit = 50_000_000
+reset_zone = "Europe/Berlin"
+
 [pools.default]
 [tenants.acme]
 weight = 2
@@ -19,12 +26,14 @@ weight = 2
 import json
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 
 from evenhand._words import inputs
+from evenhand.cli.zones import filled_in
 
 Proposals = list[inputs.ConfigProposed]
 
@@ -45,15 +54,16 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tenants: dict[str, inputs.TenantConfig] = {}
 
 
-def read(path: Path) -> ConfigFile:
-    """The file, checked.
+def read(path: Path, year: int | None = None) -> ConfigFile:
+    """The file, checked; days of time zones are told from a year on, by default the current one.
 
     Raises:
         ValueError: it is no TOML or JSON, or a field is wrong; the message says where.
     """
     text = path.read_text()
     said: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    return msgspec.convert(said, ConfigFile)
+    year = year or datetime.now(UTC).year  # noqa: TID251 - what is sent are instants
+    return msgspec.convert(filled_in(said, year), ConfigFile)
 
 
 def stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> Iterator[Proposals]:

@@ -64,13 +64,21 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: int, send_within_ms: int) 
     assert window_ms is not None, f"Expected a window, but {dimension.name} has none"
     if dimension.kind == "fixed" and dimension.reset_ms is not None:
         u = dimension.reset_uncertainty_ms
-        passed = (latest_ms + u - dimension.reset_ms) // window_ms
-        return dimension.reset_ms + (passed + 1) * window_ms + u
+        return _reset_after(dimension, dimension.reset_ms, window_ms, latest_ms + u) + u
     if dimension.kind == "bucket":
         return latest_ms + 1
     exact = latest_ms + window_ms + 1 - (-RHO_PPM * (window_ms + send_within_ms) // MILLION)
     bucket = max(1, -(-window_ms // BUCKETS_PER_WINDOW))
     return -(-exact // bucket) * bucket
+
+
+def _reset_after(dimension: DimensionConfig, reset_ms: int, window_ms: int, at_ms: int) -> int:
+    """The next end of a fixed window; one that less than half a window follows is none."""
+    known = (reset_ms, *dimension.later_resets_ms)
+    begin_ms = max((one for one in known if one <= at_ms), default=reset_ms)
+    later_ms = min((one for one in known if one > at_ms), default=None)
+    ends_ms = begin_ms + ((at_ms - begin_ms) // window_ms + 1) * window_ms
+    return ends_ms if later_ms is None or 2 * (later_ms - ends_ms) >= window_ms else later_ms
 
 
 def _refill_ns(bucket: DimensionConfig) -> int:

@@ -1,11 +1,12 @@
 """What is wrong with dimensions and prices that somebody proposes: a sentence for each."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from schemas.inputs import DimensionConfig, Prices
 
 from .configured import Domain
-from .limits import LIMIT_MAX, PRICE_MAX, WINDOW_MS_MAX
+from .limits import LIMIT_MAX, PRICE_MAX, RESETS_MAX, WINDOW_MS_MAX
 from .pace import HUNDRED
 from .shape import valid_name
 
@@ -77,8 +78,23 @@ def _window(one: DimensionConfig) -> Iterator[str]:
         yield f"Expected no reset_ms in {one.name}: only a fixed window is reset at an instant"
     if one.reset_ms is not None and not 0 <= one.reset_ms <= LIMIT_MAX:
         yield f"Expected reset_ms from 0 to {LIMIT_MAX} in {one.name}, but got {one.reset_ms}"
+    yield from _later_resets(one)
     if not 0 <= one.reset_uncertainty_ms <= WINDOW_MS_MAX:
         yield f"Expected reset_uncertainty_ms from 0 to {WINDOW_MS_MAX} in {one.name}"
+
+
+def _later_resets(one: DimensionConfig) -> Iterator[str]:
+    later = one.later_resets_ms
+    if not later:
+        return
+    if one.reset_ms is None or one.window_ms is None:
+        yield f"Expected a reset_ms before the later_resets_ms of {one.name}"
+        return
+    if len(later) > RESETS_MAX or later[-1] > LIMIT_MAX:
+        yield f"Expected later_resets_ms of at most {RESETS_MAX} instants to {LIMIT_MAX}"
+    for before, after in pairwise((one.reset_ms, *later)):
+        if 2 * (after - before) < one.window_ms:
+            yield f"Expected half a window or more between {before} and {after} in {one.name}"
 
 
 def _pace(one: DimensionConfig) -> Iterator[str]:

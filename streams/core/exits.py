@@ -1,7 +1,8 @@
 """When a charge leaves its window: never before the provider has surely let go of the call.
 
     sliding   latest arrival + W + 1 ms + rho * (W + send-within)
-    fixed     the end of the last window into which the call can fall
+    fixed     the end of the last window into which the call can fall: windows follow from the last
+              known reset, and the last one before the next known reset ends there
     bucket    latest arrival + 1 ms + rho * send-within: from there on it is refilled (`windows`)
 
 Rounded up to a bucket of W/256, but for a known reset, which no rounding makes safer.
@@ -14,7 +15,12 @@ Rounded up to a bucket of W/256, but for a known reset, which no rounding makes 
 1004
 >>> exit_ms(one(kind="fixed", reset_ms=0), latest_ms=999, send_within_ms=200)
 1000
+>>> longer = one(kind="fixed", reset_ms=0, later_resets_ms=(3_100,))
+>>> [exit_ms(longer, latest_ms=at, send_within_ms=200) for at in (1_999, 2_000, 3_099, 3_100)]
+[2000, 3100, 3100, 4100]
 """
+
+from bisect import bisect_right
 
 from schemas.inputs import DimensionConfig
 from schemas.units import Millis
@@ -41,13 +47,23 @@ def exit_ms(dimension: DimensionConfig, *, latest_ms: Millis, send_within_ms: Mi
     assert window_ms is not None
     if dimension.kind == "fixed" and dimension.reset_ms is not None:
         u = dimension.reset_uncertainty_ms
-        windows = (latest_ms + u - dimension.reset_ms) // window_ms
-        return Millis(dimension.reset_ms + (windows + 1) * window_ms + u)
+        return Millis(_ends_ms(dimension, dimension.reset_ms, window_ms, latest_ms + u) + u)
     span_ms = 0 if dimension.kind == "bucket" else window_ms
     rho = -(-RHO_PPM * (span_ms + send_within_ms) // MILLION)
     exact = latest_ms + span_ms + 1 + rho
     size = bucket_ms(dimension)
     return Millis(-(-exact // size) * size)
+
+
+def _ends_ms(dimension: DimensionConfig, reset_ms: int, window_ms: int, at_ms: int) -> int:
+    """The end of the fixed window into which an instant falls."""
+    later = dimension.later_resets_ms
+    passed = bisect_right(later, at_ms)
+    begin_ms = later[passed - 1] if passed else reset_ms
+    ends_ms = begin_ms + ((at_ms - begin_ms) // window_ms + 1) * window_ms
+    if passed < len(later) and 2 * (later[passed] - ends_ms) < window_ms:
+        return later[passed]  # what is left before it belongs to this window
+    return ends_ms
 
 
 def takeover_term_ms(clock_bound_ms: Millis) -> Millis:

@@ -24,6 +24,8 @@ LIMIT_MAX = 10**15
 """Above any provider's limit, span and count; keeps instants and products within 64 bits."""
 WINDOW_MS_MAX = Millis(366 * 86_400_000)
 """No provider counts over more than a year."""
+RESETS_MAX = 64
+"""Later resets of a window: a zone that changes its clocks twice a year needs 22 in ten years."""
 COST_NS_MAX = WINDOW_MS_MAX * NANOS_PER_MILLI
 """No call costs more than all of the longest window; a broken figure must not overflow an event."""
 VISIT_MAX = 2**62

@@ -25,9 +25,7 @@ def configured(
         c.dimension("tokens", 1_200, window_ms=3_000, amount="actual", pace_percent=None),
         c.dimension("tokens-bucket", 1_300, kind="bucket", window_ms=2_000, amount="actual"),
         c.dimension("tokens-end", 2_500, window_ms=1_000, instant="completion"),
-        c.dimension(
-            "tokens-day", 9_000, window_ms=9_000, kind="fixed", reset_ms=500, reset_uncertainty_ms=7
-        ),
+        c.dimension("tokens-day", 9_000, window_ms=9_000, kind="fixed", **c.DAYS),
         c.dimension("input_tokens", 1_100, window_ms=2_500, instant="completion", amount="actual"),
         c.dimension("output_tokens", 1_200, window_ms=2_000, kind="bucket"),
         c.dimension("money", 25, window_ms=2_000, amount="actual", pace_percent=60),

@@ -35,9 +35,11 @@ def leaves_ms(dimension: DimensionConfig, latest_ms: int, send_within_ms: int) -
     """When a call that arrives at `latest_ms` at last has left (scheduling.md section 5)."""
     span_ms = dimension.window_ms or 0
     if dimension.reset_ms is not None:
-        ends_ms = dimension.reset_ms
+        ends_ms, later_ms = dimension.reset_ms, list(dimension.later_resets_ms)
         while ends_ms <= latest_ms + dimension.reset_uncertainty_ms:
             ends_ms += span_ms
+            if later_ms and ends_ms + span_ms / 2 > later_ms[0]:
+                ends_ms = later_ms.pop(0)
         return ends_ms + dimension.reset_uncertainty_ms
     size_ms = max(1, ceil(span_ms, 256))
     if dimension.kind == "bucket":

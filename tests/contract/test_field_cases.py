@@ -14,7 +14,7 @@
 | F10 | contract/test_field_cases_core.py, contract/test_field_cases_buckets.py | |
 | F11 | contract/test_field_cases_core.py, contract/test_field_cases_buckets.py | |
 | F12 | contract/test_field_cases_buckets.py, unit/shell/test_clock.py | |
-| F13 | contract/test_field_cases_clocks.py | zones: a day is a known reset, give or take 1 h |
+| F13 | contract/test_field_cases_clocks.py, unit/cli/test_zones.py | |
 | F14 | contract/test_field_cases_throttled.py, unit/evenhand/test_retry_after.py | |
 | F15 | | limits read from response headers (R101, R103) are not built |
 | F16 | contract/test_field_cases_throttled.py | as F15: a suspected daily quota |

@@ -16,6 +16,12 @@ from streams.core.outcomes import Source, Taken
 from tests.support.rows import MemoryRows
 
 TOPIC_OF = {kind: INPUT_TOPICS.index(t) for t in INPUT_TOPICS for kind in TOPICS[t].holds}
+DAYS: dict[str, Any] = {
+    "reset_ms": 500,
+    "later_resets_ms": (1_001_100, 1_009_000, 1_021_500),
+    "reset_uncertainty_ms": 7,
+}
+"""Windows of 9 s, of which some are longer or shorter after a cell has begun."""
 
 
 @dataclass

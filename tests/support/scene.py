@@ -30,7 +30,8 @@ class Scene:
     """Workers start what is granted at once, and end it after `call_s` (never, when None)."""
 
     def __init__(self, *dimensions: i.DimensionConfig, call_s: float | None = None, **over: Any):
-        core = c.Core(now_ms=BASE_MS)
+        self.base_ms = over.pop("base_ms", BASE_MS)
+        core = c.Core(now_ms=self.base_ms)
         self.cell = core
         tenants = over.pop("tenants", [])
         places = over.pop("places", 1_000)
@@ -52,11 +53,11 @@ class Scene:
 
     @property
     def now_s(self) -> float:
-        return (self.cell.now_ms - BASE_MS) / 1_000
+        return (self.cell.now_ms - self.base_ms) / 1_000
 
     def at(self, second: float, *asked: Any) -> list[e.Event]:
         """Go to that second, through every instant at which something is due, then ask."""
-        until_ms = BASE_MS + round(second * 1_000)
+        until_ms = self.base_ms + round(second * 1_000)
         events: list[e.Event] = []
         while True:
             due = [self.cell.state.next_due_ms, *[at_ms for at_ms, _ in self.ends]]

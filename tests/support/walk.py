@@ -11,8 +11,7 @@ from schemas.lanes import INTERACTIVE, LANES
 from tests.support import cells as s
 from tests.support import core as c
 
-TENANTS = ["a", "b", "ab", "ünïcode"]
-MEMBERS = ["m1", "m2", "m3"]
+TENANTS, MEMBERS = ["a", "b", "ab", "ünïcode"], ["m1", "m2", "m3"]
 POLICIES = [
     *["fifo", "strict_priority", "round_robin"],
     *["weighted_round_robin", "deficit_round_robin", "virtual_counter"],
@@ -57,7 +56,7 @@ class Walk:
                     c.dimension("requests", 9, window_ms=2_000, pace_percent=None),
                     c.dimension("tokens", 900, window_ms=3_000, amount="actual", pace_percent=50),
                     c.dimension("tokens-end", 2_000, window_ms=1_000, instant="completion"),
-                    c.dimension("tokens-day", 20_000, window_ms=9_000, kind="fixed", reset_ms=500),
+                    c.dimension("tokens-day", 20_000, window_ms=9_000, kind="fixed", **c.DAYS),
                     c.dimension("input_tokens", 300, window_ms=1_000, amount="actual"),
                     c.dimension("output_tokens", 900, window_ms=2_000, instant="completion"),
                     c.dimension("money", 9_000, window_ms=2_000, amount="actual"),

@@ -123,6 +123,25 @@ def a_fixed_window_forgets_a_call_at_its_edge(history: History) -> int:
     return history.grant(history.submit("b"))
 
 
+@plants.breaks("budgets")
+def a_day_of_25_hours_ends_after_24(history: History) -> int:
+    """Of hours of 10 ms, so that no call near its edges may fall into both days."""
+    day = i.DimensionConfig(
+        name="r",
+        unit="requests",
+        kind="fixed",
+        limit=1,
+        window_ms=240,
+        reset_ms=1_000_000,
+        later_resets_ms=(1_000_250,),
+    )
+    history.configure("domain", "d", domain=domain_of(day))
+    history.now_ms = 1_000_100
+    history.run(history.submit("a"))
+    history.now_ms = 1_000_242
+    return history.grant(history.submit("b"))
+
+
 def paced(limit: int = 10, percent: int = 1) -> Any:
     return i.DimensionConfig(
         name="r",

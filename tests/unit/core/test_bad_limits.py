@@ -14,6 +14,7 @@ from streams.core.limits import (
     COUNT_MAX,
     LIMIT_MAX,
     PLACES_MAX,
+    RESETS_MAX,
     TOKENS_MAX,
     WEIGHT_MAX,
     WINDOW_MS_MAX,
@@ -26,6 +27,8 @@ from tests.support.scene import Scene, requests, slots, tokens
 POLICIES = ["virtual_counter", "weighted_round_robin", "deficit_round_robin"]
 YEAR = {"window_ms": WINDOW_MS_MAX, "pace_percent": None}
 KNOWN = {"kind": "fixed", "reset_ms": LIMIT_MAX, "reset_uncertainty_ms": WINDOW_MS_MAX}
+RESETS = tuple(LIMIT_MAX - n * WINDOW_MS_MAX for n in reversed(range(RESETS_MAX)))
+LATER = {"kind": "fixed", "reset_ms": 0, "later_resets_ms": RESETS}
 SPANS = ("transit_ms", "claim_by_ms", "send_within_ms", "hold_initial_ms", "retry_backoff_ms")
 LARGEST = {
     **dict.fromkeys((*SPANS, "unknown_hold_ms", "call_ms_max"), LIMIT_MAX),
@@ -38,6 +41,7 @@ EVERY_KIND = (
     c.dimension("tokens", LIMIT_MAX, amount="actual", **YEAR),
     c.dimension("tokens-fixed", LIMIT_MAX, kind="fixed", **YEAR),
     c.dimension("tokens-known", LIMIT_MAX, **YEAR, **KNOWN),
+    c.dimension("tokens-later", LIMIT_MAX, **YEAR, **LATER),
     c.dimension("tokens-bucket", 2 * TOKENS_MAX, kind="bucket", **YEAR),
     c.dimension("tokens-end", LIMIT_MAX, instant="completion", **YEAR),
     c.dimension("requests", 1, **YEAR),

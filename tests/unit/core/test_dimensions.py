@@ -9,12 +9,22 @@ from streams.core.limits import LIMIT_MAX
 from tests.support import cells as s
 from tests.support import core as c
 
+KNOWN = {"kind": "fixed", "reset_ms": 0, "window_ms": 1_000}
+SLOTS = {"kind": "concurrency", "unit": "slots", "window_ms": None}
 CONTRADICTIONS = [
     # what is proposed, and what the refusal says
     ({"pace_percent": 10, "kind": "bucket"}, "capacity of a bucket is its burst"),
     ({"pace_percent": 10, "kind": "concurrency", "unit": "slots", "window_ms": None}, "no speed"),
     ({"kind": "bucket", "reset_ms": 0}, "only a fixed window is reset"),
     ({"reset_ms": 0}, "only a fixed window is reset"),
+    ({"later_resets_ms": (9,)}, "Expected a reset_ms before the later_resets_ms"),
+    ({**SLOTS, "later_resets_ms": (9,)}, "Expected a reset_ms before the later_resets_ms"),
+    ({**KNOWN, "later_resets_ms": (0,)}, "half a window or more between 0 and 0"),
+    ({**KNOWN, "later_resets_ms": (499,)}, "half a window or more between 0 and 499"),
+    ({**KNOWN, "later_resets_ms": (9_000, 8_000)}, "half a window or more between 9000 and 8000"),
+    ({**KNOWN, "later_resets_ms": (-(10**15),)}, "half a window or more"),
+    ({**KNOWN, "later_resets_ms": (LIMIT_MAX + 1,)}, "at most 64 instants"),
+    ({**KNOWN, "later_resets_ms": tuple(range(1_000, 66_000, 1_000))}, "at most 64 instants"),
     ({"window_ms": 0}, "window_ms from 1"),
     ({"window_ms": None}, "window_ms for a window"),
     ({"kind": "concurrency", "unit": "slots"}, "none for concurrency"),

@@ -6,6 +6,7 @@ from streams.core.budgets import earliest_ms
 from streams.core.costs import Cost
 from streams.core.due import Due
 from streams.core.exits import bucket_ms, exit_ms, parse_bucket_key, takeover_term_ms
+from streams.core.limits import LIMIT_MAX, WINDOW_MS_MAX
 from streams.core.operations import Charge
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
@@ -84,6 +85,45 @@ def test_a_fixed_window_with_a_known_reset_ends_for_a_charge_wherever_it_may_hav
 ):
     one = c.dimension(
         "tokens", 1, kind="fixed", reset_ms=reset_ms, reset_uncertainty_ms=uncertainty
+    )
+    assert exit_ms(one, latest_ms=latest_ms, send_within_ms=200) == leaves
+
+
+LATER = [
+    # window_ms, later resets, uncertainty, latest_ms, exit_ms; the first reset is at 500
+    (60_000, (180_000,), 0, 120_499, 120_500),
+    (60_000, (180_000,), 0, 120_500, 180_000),  # 500 ms shorter than the others
+    (60_000, (181_000,), 0, 120_500, 181_000),  # 500 ms longer
+    (60_000, (181_000,), 0, 180_999, 181_000),
+    (60_000, (181_000,), 0, 181_000, 241_000),  # from the last one on as from the first
+    (60_000, (210_499,), 0, 180_499, 210_499),  # nearly half a window longer
+    (60_000, (210_500,), 0, 180_499, 180_500),  # half a window is one of its own
+    (60_000, (210_500,), 0, 180_500, 210_500),
+    (60_000, (30_500,), 0, 500, 30_500),
+    (60_000, (181_000, 300_000), 0, 240_999, 241_000),
+    (60_000, (181_000, 300_000), 0, 241_000, 300_000),
+    (60_000, (181_000, 300_000), 0, 300_000, 360_000),
+    (60_000, (181_000,), 50, 180_949, 181_050),
+    (60_000, (181_000,), 50, 180_950, 241_050),  # the provider's edge may be 50 ms early
+    (1, (502, 504), 0, 501, 502),
+    (60_000, (LIMIT_MAX,), 0, 499, 500),  # before the first
+    (3, (LIMIT_MAX,), 0, LIMIT_MAX - 1, LIMIT_MAX),
+    (WINDOW_MS_MAX, (LIMIT_MAX,), 0, LIMIT_MAX, LIMIT_MAX + WINDOW_MS_MAX),
+]
+
+
+@pytest.mark.parametrize(("window_ms", "later", "uncertainty", "latest_ms", "leaves"), LATER)
+def test_a_later_reset_ends_the_window_before_it_and_begins_the_next(
+    window_ms, later, uncertainty, latest_ms, leaves
+):
+    one = c.dimension(
+        "tokens",
+        1,
+        kind="fixed",
+        window_ms=window_ms,
+        reset_ms=500,
+        later_resets_ms=later,
+        reset_uncertainty_ms=uncertainty,
     )
     assert exit_ms(one, latest_ms=latest_ms, send_within_ms=200) == leaves
 
