@@ -10,6 +10,7 @@ from itertools import zip_longest
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from schemas import events as e
@@ -209,6 +210,10 @@ def early(dimension: i.DimensionConfig, **about: Any) -> int:
     return budgets_exit_ms(dimension, **about) - 300
 
 
+def all_equal(dimension: i.DimensionConfig, **about: Any) -> int:
+    return budgets_exit_ms(msgspec.structs.replace(dimension, later_resets_ms=()), **about)
+
+
 def charged_for_good(window: Window, amount: int, now_ms: Any) -> None:
     if amount < 0:
         window.add(amount)
@@ -235,6 +240,7 @@ FAULTS = {
     "nobody saves": (saving, "first_in_line", lambda *_: [], "SavingStarted"),
     "no caps": (admission, "_caps", lambda *_: None, "-queue-full"),
     "exits too early": (budgets, "exit_ms", early, ", not"),
+    "all days are equal": (budgets, "exit_ms", all_equal, ", not"),
     "nobody looks": (State, "touch_waiting", lambda _: None, "Expected ('GrantIssued'"),
     "a wrong price": (
         settlement,

@@ -1,6 +1,6 @@
 """Budgets over random histories: no window oversold by a provider's own record, none leaking."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +14,9 @@ from tests.support import cells as s
 from tests.support import core as c
 
 SLIDING_MS, FIXED_MS, SLOTS, REQUESTS, TOKENS = 1_000, 3_000, 5, 9, 900
-RESET_MS, UNCERTAIN_MS = 400, 30
+RESET_MS, UNCERTAIN_MS = 999_400, 30
+WINDOWS_MAX = 90
+"""More fixed windows than a history has."""
 CAPACITY, REFILL_MS = 700, 1_500
 TERM_SHARE = CAPACITY * 125 // REFILL_MS
 """A takeover refills a bucket 121 ms later, as if so much more was missing."""
@@ -35,7 +37,13 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        fixed = {"kind": "fixed", "window_ms": FIXED_MS, "reset_ms": RESET_MS}
+        self.resets_ms = [RESET_MS]
+        fixed = {
+            "kind": "fixed",
+            "window_ms": FIXED_MS,
+            "reset_ms": RESET_MS,
+            "later_resets_ms": tuple(self.moved()),
+        }
         self.cell = s.cell(
             c.dimension("requests", REQUESTS, window_ms=SLIDING_MS),
             c.dimension("tokens", TOKENS, reset_uncertainty_ms=UNCERTAIN_MS, **fixed),
@@ -47,11 +55,22 @@ class World:
             claim_by_ms=600,
         )
         # Where in its uncertainty the provider's window really begins.
-        self.reset_ms = RESET_MS + self.chance.choice([-UNCERTAIN_MS, 0, UNCERTAIN_MS])
+        self.edge_ms = self.chance.choice([-UNCERTAIN_MS, 0, UNCERTAIN_MS])
         self.record: list[Call] = []
         self.granted: list[e.GrantIssued] = []
         self.todo: list[tuple[int, object]] = []
         self.sent = 0
+
+    def moved(self) -> list[int]:
+        """Resets that come earlier or later than is usual, as where a zone changes its clocks."""
+        found = []
+        while len(self.resets_ms) < WINDOWS_MAX:
+            next_ms = self.resets_ms[-1] + FIXED_MS
+            if self.chance.random() < 0.3:
+                next_ms += self.chance.randrange(-FIXED_MS // 2, FIXED_MS // 2)
+                found.append(next_ms)
+            self.resets_ms.append(next_ms)
+        return found
 
     def run(self, *asked, after_ms: int) -> None:
         for event in self.cell.run(*asked, after_ms=after_ms):
@@ -139,7 +158,8 @@ def test_a_provider_that_judges_by_its_own_record_sees_no_window_above_its_limit
     assert most_in_any(ends, SLIDING_MS) <= TOKENS
     windows = Counter()
     for call in record:
-        windows[(call.arrived_ms - world.reset_ms) // FIXED_MS] += call.tokens
+        windows[bisect_right(world.resets_ms, call.arrived_ms - world.edge_ms)] += call.tokens
+    assert 20 < len(windows) < WINDOWS_MAX
     assert max(windows.values()) <= TOKENS
     changes = sorted([(x.arrived_ms, 1) for x in record] + [(x.ended_ms, -1) for x in record])
     running = most = 0
