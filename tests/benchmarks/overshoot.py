@@ -5,6 +5,7 @@ by what the rules allow for; owners change, and each has another estimate of the
 what workers say comes twice. Windows of the provider are aligned in every possible way.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,6 +16,8 @@ from tests.benchmarks.record import MILLI, Record
 from tests.benchmarks.result import Result
 
 SEND_WITHIN_MS, TRANSIT_MS, CLOCK_BOUND_MS = 1_000, 300, 100
+BEGUN_MS = 1_000_000
+"""When a play begins."""
 RESET_UNCERTAINTY_MS = 400
 """What the clock may be off in a play of two minutes, and some."""
 TAKEOVERS_PER_S = 0.3
@@ -44,10 +47,26 @@ WORLDS = {
     "fixed-known": [
         dimension(
             "requests", 60, kind="fixed", window_ms=10_000,
-            reset_ms=1_000_000, reset_uncertainty_ms=RESET_UNCERTAINTY_MS,
+            reset_ms=BEGUN_MS, reset_uncertainty_ms=RESET_UNCERTAINTY_MS,
+        )
+    ],
+    "fixed-unequal": [
+        dimension(
+            "tokens", 60_000, kind="fixed", window_ms=10_000, reset_ms=BEGUN_MS,
+            later_resets_ms=tuple(BEGUN_MS + one for one in (21_500, 39_000, 84_000)),
+            reset_uncertainty_ms=RESET_UNCERTAINTY_MS,
         )
     ],
 }  # fmt: skip
+UNEQUAL_MS = (
+    0,
+    10_000,
+    21_500,
+    31_500,
+    *range(39_000, 84_000, 10_000),
+    *range(84_000, 130_000, 10_000),
+)
+"""Where the unequal windows begin, counted from the first."""
 
 
 def run(*, quick: bool) -> Iterator[Result]:
@@ -74,8 +93,9 @@ def _peak(record: Record, one: DimensionConfig) -> int:
         return record.peak(one)
     held: defaultdict[int, int] = defaultdict(int)
     assert one.window_ms is not None, "Expected a window"
+    begins_ms = UNEQUAL_MS if one.later_resets_ms else range(0, 130_000, one.window_ms)
     for call in record.calls:  # the play begins at the reset
-        held[call.counted_us(one) // (one.window_ms * MILLI)] += call.amount(one)
+        held[bisect_right(begins_ms, call.counted_us(one) // MILLI)] += call.amount(one)
     return max(held.values())
 
 

@@ -10,6 +10,7 @@ from random import Random
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.ids import DimensionName
 from schemas.inputs import DimensionConfig
@@ -29,6 +30,8 @@ CHUNK_MS = 200
 """The longest that a chunk of a call is on its way; it has two, and the rest is for a busy host."""
 UNSURE_MS = 300
 """Of the reset: the steps of the broker's clock and the term of a takeover."""
+BEGUN_MS = time.time_ns() // 1_000_000
+"""From here on every third window of 5 s is one of 7."""
 WAITING = 12
 ENDED_IN_S = 120.0
 """On a busy host; what is lost costs leases and holds before it is tried again."""
@@ -45,7 +48,15 @@ def _window(name: str, limit: int, window_ms: int, **over: object) -> DimensionC
 WINDOWS = (
     _window("requests-1s", 6, 1_000),
     _window("tokens-10s", 80_000, 10_000),
-    _window("requests-5s", 12, 5_000, kind="fixed", reset_ms=0, reset_uncertainty_ms=UNSURE_MS),
+    _window(
+        "requests-5s",
+        12,
+        5_000,
+        kind="fixed",
+        reset_ms=0,
+        later_resets_ms=tuple(range(BEGUN_MS, BEGUN_MS + 18 * 17_000, 17_000)),
+        reset_uncertainty_ms=UNSURE_MS,
+    ),
     _window("tokens-7s", 65_000, 7_000, kind="fixed", amount="actual"),
 )
 SLOTS = DimensionConfig(name=DimensionName("slots"), unit="slots", kind="concurrency", limit=6)
@@ -100,6 +111,8 @@ def test_the_judge_knows_where_a_known_window_begins() -> None:
     calls = [Call(one * 1_000_000, tokens=9) for one in (1_400, 1_490, 1_510, 1_600)]
     assert most(calls, fixed) == 18
     assert most(calls, fixed, ahead_ns=50_000_000) == 27
+    longer = replace(fixed, later_resets_ms=(1_550,))
+    assert [most(calls, longer, ahead_ns=one * 1_000_000) for one in (0, 45, 150)] == [27, 18, 36]
 
 
 def test_the_brokers_clock_steps(behind_ports: CutBroker) -> None:

@@ -29,8 +29,7 @@ def most(calls: Iterable[Call], dimension: DimensionConfig, *, ahead_ns: int = 0
     if dimension.reset_ms is not None:
         held: Counter[int] = Counter()
         for call in calls:
-            since_ns = call.at_ns + ahead_ns - dimension.reset_ms * NANOS_PER_MILLI
-            held[since_ns // window_ns] += call.amount(dimension)
+            held[_begun_ns(dimension, call.at_ns + ahead_ns)] += call.amount(dimension)
         return max(held.values())
     inside: deque[Call] = deque()
     found = 0
@@ -40,6 +39,18 @@ def most(calls: Iterable[Call], dimension: DimensionConfig, *, ahead_ns: int = 0
             inside.popleft()
         found = max(found, sum(one.amount(dimension) for one in inside))
     return found
+
+
+def _begun_ns(dimension: DimensionConfig, at_ns: int) -> int:
+    """When the fixed window began that holds an instant; too short a rest is part of the last."""
+    assert dimension.reset_ms is not None
+    assert dimension.window_ms is not None
+    window_ns = dimension.window_ms * NANOS_PER_MILLI
+    known = [one * NANOS_PER_MILLI for one in (dimension.reset_ms, *dimension.later_resets_ms)]
+    last = max((one for one in known if one <= at_ns), default=known[0])
+    begun_ns = last + (at_ns - last) // window_ns * window_ns
+    is_rest = any(0 < 2 * (one - begun_ns) < window_ns for one in known)
+    return begun_ns - window_ns if is_rest else begun_ns
 
 
 def nearest_ms(calls: Sequence[Call], dimension: DimensionConfig) -> float | None:
