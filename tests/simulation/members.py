@@ -136,9 +136,9 @@ class Member:
                 self._ask(told)
             case e.StartAccepted():
                 self._work(self.starts[told.operation, told.incarnation, told.epoch])
-            case e.StartRefused():  # a repeat of its request is refused while the call runs
+            case e.StartRefused():  # a repeat is refused while the call runs, or after its result
                 start = self.starts[told.operation, told.incarnation, told.epoch]
-                start.is_held = start.called
+                start.is_held &= start.called
             case e.RenewRefused():
                 self._let_go(told)
             case _:
