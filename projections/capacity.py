@@ -9,8 +9,9 @@ from schemas.phase import Phase
 from .keys import join, names
 from .reading import Reading
 from .views.amounts import UNITS
+from .views.bound import BOUND, LIMIT_ZERO, Minute, Pause, timeline, zero_limits
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS, Use, counted
-from .views.config import CONFIG, Config
+from .views.config import CONFIG, Config, Piece
 from .views.domain import DOMAINS, Domain, Saver
 from .views.ledger import LEDGERS, Ledger
 from .views.members import ACTIVE, MEMBERS, SUSPECT, Member
@@ -138,6 +139,18 @@ class CapacityQueries(Reading):
                 if config.tenant_level(tenant, name).dimensions
             ]
         return answers
+
+    def bound(self, domain: str, *, minutes: int) -> list[Minute] | None:
+        """What bound in the latest minutes, oldest first; None if the domain is not configured."""
+        piece: Piece | None = self.row(CONFIG, join("domain", domain))
+        if piece is None or piece.domain is None:
+            return None
+        standing = [Pause(one.name, LIMIT_ZERO, 0, None) for one in zero_limits(piece.domain)]
+        fares: Domain | None = self.row(DOMAINS, join(domain))
+        if fares is not None and fares.pause_cause and fares.is_paused(self.time_ms):
+            standing.append(Pause(None, fares.pause_cause, 0, fares.paused_until_ms))
+        rows = (row for _, row in self.rows(BOUND, join(domain)))
+        return timeline(rows, standing, now_ms=self.time_ms, count=minutes)
 
     def slots(self) -> dict[str, Slots]:
         """Slots given out in every configured domain, by name."""

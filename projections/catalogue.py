@@ -3,6 +3,7 @@
 from typing import Any
 
 from .projection import Projection
+from .views.bound import BOUND
 from .views.budget import DOMAIN_BUDGETS, TENANT_BUDGETS
 from .views.config import CONFIG
 from .views.domain import DOMAINS
@@ -28,6 +29,7 @@ PROJECTIONS: tuple[Projection[Any], ...] = (
     TENANT_BUDGETS,
     LEDGERS,
     DOMAINS,
+    BOUND,
     MEMBERS,
     HOLDINGS,
     UNCLAIMED,
