@@ -5,6 +5,7 @@ from datetime import datetime
 
 from projections.capacity import LevelAnswer, QueueAnswer, SaverAnswer
 from projections.queries import Queries, offered
+from projections.views.bound import MINUTE_MS, Minute
 from projections.views.config import Config
 from projections.views.domain import Domain as DomainRow
 from projections.views.ledger import Ledger as LedgerRow
@@ -177,6 +178,26 @@ def _saver(answer: SaverAnswer) -> c.Saver:
         since=instant(saver.since_ms),
         skips=saver.skips,
         tokens=operation.prompt_tokens + operation.output_tokens_max,
+    )
+
+
+def bound(minute: Minute) -> c.BoundMinute:
+    """What bound in one minute."""
+    return c.BoundMinute(
+        minute=instant(minute.number * MINUTE_MS),
+        bound=[
+            c.Bound(
+                level=one.level,
+                dimension=one.dimension,
+                held_by=one.held_by,
+                since=instant(one.since_ms),
+                until=instant(one.until_ms),
+                samples=one.samples,
+                tenants=one.tenants,
+            )
+            for one in minute.bindings
+        ],
+        further=minute.further,
     )
 
 

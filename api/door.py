@@ -89,6 +89,8 @@ ASubmitter = Annotated[Principal, Depends(allow(Role.TENANT))]
 AMember = Annotated[Principal, Depends(allow(Role.WORKER, Role.TENANT))]
 """Whose processes may be members: of pools, or of pool `self`."""
 AnOperator = Annotated[Principal, Depends(allow(Role.OPERATOR))]
+OVERSEERS = Depends(allow(Role.OPERATOR, Role.AUDITOR))
+"""For routes that tell of everybody."""
 ACanceller = Annotated[Principal, Depends(allow(Role.TENANT, Role.WORKER, Role.OPERATOR))]
 """A worker cancels turns of its own only."""
 

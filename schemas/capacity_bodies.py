@@ -167,6 +167,46 @@ class Budgets(Reply):
     items: list[Budget]
 
 
+class Bound(Reply):
+    """What was in the way of a domain's work in one minute."""
+
+    level: str
+    dimension: str | None = None
+    """Null while the whole domain paused."""
+    held_by: str
+    """As in `Binding`; or why it paused: throttled, quota_exhausted, reauthentication_required, or
+    limit_zero, by the configuration of this dimension."""
+    since: Instant
+    until: Instant
+    """The first and the last instant in the minute at which that is known."""
+    samples: int
+    """How often it was recorded; 0 for a pause."""
+    tenants: list[str]
+    """Whose heads the samples named, the first eight."""
+
+
+class BoundMinute(Reply):
+    """One minute of entry time, the most telling first: pauses, then bindings as they came."""
+
+    minute: Instant
+    """When it began."""
+    bound: list[Bound]
+    further: int = 0
+    """Samples of still other dimensions, of which no more is kept."""
+
+
+class BoundMinutes(Reply):
+    """Minutes in which something bound, oldest first.
+
+    The owner samples who could not go, and why, when it looks at the domain, and at most once in
+    `deferral_sample_ms`. A minute that is not here is one in which nobody was held back, or nothing
+    changed since the last sample.
+    """
+
+    domain: str
+    items: list[BoundMinute]
+
+
 class Entitlement(Reply):
     """Operations, each counted once however often it is tried."""
 

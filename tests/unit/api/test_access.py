@@ -90,6 +90,7 @@ ROUTES = [
     ("GET", "/v1/tenants/acme/entitlement", READERS),
     ("GET", "/v1/budgets", READERS),
     ("GET", "/v1/budgets/d", READERS),
+    ("GET", "/v1/budgets/d/bound", {"operator", "auditor"}),
     ("GET", "/v1/members", READERS),
     ("POST", "/v1/members", MEMBERS),
     ("POST", "/v1/members/m:heartbeat", MEMBERS),

@@ -84,6 +84,40 @@ def test_a_budget_tells_who_saves_to_who_sees_all_and_to_the_savers_tenant(door:
     assert savers[2] is None
 
 
+def test_a_domain_tells_what_bound_in_each_minute(door: Entrance) -> None:
+    named = {"tenant": "acme", "operation": Told("k").id, "domain": "d"}
+    door.journal.time_ms = START_MS + 40_000 - 1  # a whole minute
+    door.tell(e.OperationDeferred(**named, level="domain", dimension="slots", held_by="pace"))
+    door.tell(e.CooldownSet(domain="d", cause="throttled", until_ms=START_MS + 41_000))
+    reply = door.ask("GET", "/v1/budgets/d/bound", key="auditor").json()
+    paused, pace = reply["items"][0].pop("bound")
+    assert reply == {"domain": "d", "items": [{"minute": "2023-11-14T22:14:00.000Z", "further": 0}]}
+    assert (paused["dimension"], paused["held_by"], paused["samples"]) == (None, "throttled", 0)
+    assert pace == {
+        "level": "domain",
+        "dimension": "slots",
+        "held_by": "pace",
+        "since": "2023-11-14T22:14:00.000Z",
+        "until": "2023-11-14T22:14:00.000Z",
+        "samples": 1,
+        "tenants": ["acme"],
+    }
+    door.journal.time_ms += 120_000
+    door.tell()
+    latest = door.ask("GET", "/v1/budgets/d/bound?minutes=2", key="operator")
+    assert latest.json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("nowhere/bound", 404), ("d/bound?minutes=0", 422), ("d/bound?minutes=1441", 422)],
+)
+def test_minutes_are_of_a_domain_that_exists_and_of_one_day(
+    door: Entrance, path: str, status: int
+) -> None:
+    assert door.ask("GET", f"/v1/budgets/{path}", key="operator").status_code == status
+
+
 def test_a_tenants_own_level_is_its_own(door: Entrance) -> None:
     slots = i.DimensionConfig(name="own", unit="slots", kind="concurrency", limit=1)
     config = i.TenantConfig(budgets=(i.TenantBudget(domain="d", dimensions=(slots,)),))
