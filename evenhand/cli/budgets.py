@@ -1,4 +1,4 @@
-"""`evenhand budgets`: what is held, in use and free, and what a domain keeps free for whom."""
+"""`evenhand budgets`: what is held, in use and free, for whom, and what bound in each minute."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -23,6 +23,9 @@ COLUMNS = (
     "in_use",
     "free",
 )
+BOUND = ("minute", "level", "dimension", "held_by", "samples", "since", "until", "tenants")
+
+Domain = Annotated[str, typer.Argument(help="The budget domain.")]
 
 app = typer.Typer(no_args_is_help=True, help="Limited capacity of the providers.")
 
@@ -39,7 +42,7 @@ def list_budgets(*, output: OutputOption = None) -> None:
 
 @app.command("show")
 def show_budget(
-    domain: Annotated[str, typer.Argument(help="The budget domain.")],
+    domain: Domain,
     *,
     output: OutputOption = None,
 ) -> None:
@@ -57,6 +60,36 @@ def show_budget(
         about |= {f"bulk_reserve_{name}": value for name, value in reserve.model_dump().items()}
     show_one(about, output)
     show(_dimensions(levels), COLUMNS, output)
+
+
+@app.command("bound")
+def show_bound(
+    domain: Domain,
+    *,
+    minutes: Annotated[int, typer.Option(min=1, help="How many, up to now; a day is kept.")] = 60,
+    output: OutputOption = None,
+) -> None:
+    """Show what held a domain's work back in each minute; needs a key of role operator or auditor.
+
+    The owner samples it, at most once in deferral_sample_ms. A minute without a line is one in
+    which nobody was held back, or nothing changed since the line before.
+
+    Example:
+    evenhand budgets bound default --minutes 15
+    """
+    path = f"/v1/budgets/{quote(domain, safe='')}/bound"
+    found = ask(path, capacity_bodies.BoundMinutes, minutes=minutes).items
+    rows: list[dict[str, Any]] = [minute.model_dump(mode="json") for minute in found]
+    if as_table(output):
+        rows = [line for row in rows for line in _lines(row)]
+    show(rows, BOUND, output)
+
+
+def _lines(minute: dict[str, Any]) -> list[dict[str, Any]]:
+    """A minute as a person reads it: a line for each binding."""
+    more = {"held_by": "further", "samples": minute["further"]}
+    bound = minute["bound"] + ([more] if minute["further"] else [])
+    return [{"minute": minute["minute"], **one} for one in bound]
 
 
 def _dimensions(levels: Iterable[capacity_bodies.Budget]) -> list[dict[str, Any]]:

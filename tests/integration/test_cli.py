@@ -22,7 +22,7 @@ from tests.support.shell import ROOT, Shell, exported
 RUN_ELSEWHERE = {"dev", "demo", "scheduler", "api"}
 """`dev` has a test below and runs scheduler and API; the demo is a target of its own."""
 ORDER = ["topics apply", "config apply", "operations submit", "unknowns show"]
-AS_OPERATOR = {"operations retry", "unknowns reconcile"}
+AS_OPERATOR = {"budgets bound", "operations retry", "unknowns reconcile"}
 TROUBLE = {
     "invoice-18": Outcome.UNKNOWN,
     "invoice-19": Outcome.SUCCESS,
@@ -182,6 +182,26 @@ def test_a_budget_shows_what_it_keeps_free(shell: Shell, development: Developmen
     assert "bulk reserve percent" in table
     assert "tokens" in table
     assert shell("budgets", "show", "nowhere").returncode == 5
+
+
+def test_what_bound_in_each_minute_is_for_operators(
+    shell: Shell, development: Development, tmp_path: Path
+) -> None:
+    file, day = tmp_path / "config.json", {"window_ms": 86_400_000, "kind": "sliding"}
+    closed = {"name": "calls-day", "unit": "requests", "limit": 0, **day}
+    file.write_text(json.dumps({"domains": {"closed": {"dimensions": [closed]}}}))
+    assert shell("config", "apply", str(file)).returncode == 0
+    shown = ("budgets", "bound", "closed", "--minutes", "5")
+    assert shell(*shown).returncode == 6
+    key = {"EVENHAND_API_KEY": development.operator_key}
+    minute = json.loads(shell(*shown, **key).stdout)[-1]
+    (one,) = minute["bound"]
+    assert (one["dimension"], one["held_by"], one["samples"]) == ("calls-day", "limit_zero", 0)
+    table = shell(*shown, "--output", "table", **key).stdout.splitlines()
+    assert table[0].split()[:4] == ["minute", "level", "dimension", "held"]
+    assert table[-1].split()[1:4] == ["domain", "calls-day", "limit_zero"]
+    assert shell("budgets", "bound", "nowhere", **key).returncode == 5
+    assert shell("budgets", "bound", "closed", "--minutes", "1441", **key).returncode == 3
 
 
 PRICED = """
