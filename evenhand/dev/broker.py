@@ -54,16 +54,23 @@ class Broker:
     """
 
     def __init__(
-        self, *, data: Path | None = None, tell: Callable[[str], None] = lambda _: None
+        self,
+        *,
+        data: Path | None = None,
+        long_lived: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Nothing happens before `start`.
 
         Args:
             data: a folder whose broker goes on where it was left, at the same address; only the
                 Java form can. None means data that `stop` removes.
+            long_lived: let both of Java's compilers work, which pays after some minutes; in a
+                container they always do.
             tell: gets a sentence for a person before something that takes long.
         """
         self._data = data
+        self._long_lived = long_lived
         self._tell = tell
         self._theirs = os.environ.get("EVENHAND_BOOTSTRAP")
         self._node: _Node | None = None
@@ -158,7 +165,7 @@ class Broker:
             self._tell(f"Fetching Kafka {KAFKA_VERSION} with Maven; only the first time.")
             jars = resolve_jars(maven)
         if java and jars:
-            return JavaNode(java, jars, self._data)
+            return JavaNode(java, jars, self._data, long_lived=self._long_lived)
         if self._data is None and (engine := find_engine()):
             self._tell(
                 f"Starting Kafka {KAFKA_VERSION} in a container; the first time it is pulled."

@@ -29,7 +29,8 @@ _HERE = Path(__file__).parent
 
 _COMPILE_ONCE = "-XX:TieredStopAtLevel=1"
 """A development broker lives for minutes: with the second compiler it spends more of them compiling
-than the better code saves (39 s of CPU instead of 23 in a play of 30 s)."""
+than the better code saves (39 s of CPU instead of 23 in a play of 30 s). After some
+minutes both make it need half of the CPU: a thread that serves requests 20 % of a core, not 38."""
 
 _ASK_TIMEOUT_S = 20.0
 _FORMAT_TIMEOUT_S = 60.0
@@ -93,10 +94,13 @@ def resolve_jars(maven: str) -> Path:
 class JavaNode:
     """A broker in a JVM of its own, with its data, its ports and its log in one folder."""
 
-    def __init__(self, java: str, jars: Path, data: Path | None) -> None:
+    def __init__(
+        self, java: str, jars: Path, data: Path | None, *, long_lived: bool = False
+    ) -> None:
         """`data` is made if missing; None means a temporary folder, which `discard` removes."""
         self._java = [java, f"-Dlog4j2.configurationFile={_HERE / 'log4j2.yaml'}"]
-        self._java += ["-XX:+UseSerialGC", _COMPILE_ONCE, "-cp", f"{jars}/*"]
+        self._java += [] if long_lived else [_COMPILE_ONCE]
+        self._java += ["-XX:+UseSerialGC", "-cp", f"{jars}/*"]
         self._temporary = data is None
         self._data = data or Path(tempfile.mkdtemp(prefix="evenhand-broker-"))
         self._data.mkdir(parents=True, exist_ok=True)
