@@ -65,7 +65,7 @@ BENCHMARKS = {
 def main() -> None:
     """Run them in order; figures of one run share their floors."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about a minute in all, less exact")
+    parser.add_argument("--quick", action="store_true", help="a minute and a half in all, less exact")
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"some of {', '.join([*SIMULATED, *BENCHMARKS])}"
     )
@@ -93,7 +93,10 @@ def _wanted(runs: Mapping[str, Run], names: Iterable[str]) -> Iterator[tuple[str
 
 def _on_broker(runs: Iterable[tuple[str, Run]], *, quick: bool) -> list[Result]:
     results: list[Result] = []
-    with Broker(tell=print) as broker, tempfile.TemporaryDirectory(prefix="bench-") as work:
+    if not quick:
+        runs = [("warm-up", lifecycles.warm_up), *runs]
+    broker = Broker(long_lived=not quick, tell=print)
+    with broker, tempfile.TemporaryDirectory(prefix="bench-") as work:
         for name, run in runs:
             stage = Stage(
                 broker.bootstrap,

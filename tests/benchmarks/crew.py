@@ -14,6 +14,10 @@ from tests.benchmarks.cell import POOL, Inputs, outputs, words
 
 HEARTBEAT_EVERY_S = 1.0
 IDLE_S = 0.005
+LINGER_MS = 20
+"""What is sent within this time travels together, where throughput is measured."""
+AHEAD = 2_000
+"""Submissions that wait at any time there: enough that no place is ever idle."""
 
 
 class Crew:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -105,6 +105,10 @@ class Stage:
         """A process that owns the cell or stands by."""
         return self.start(name, "-m", "streams", EVENHAND_DATA_DIR=str(self.work / name))
 
+    def compilers_s(self) -> float:
+        """CPU that Java's compilers have spent in the broker; 0 where threads have no names."""
+        return 0.0 if self._broker_pid is None else compilers_s(self._broker_pid)
+
     def stop(self) -> None:
         """End everything that was started here."""
         self._programs.stop()
@@ -124,6 +128,16 @@ class Stage:
         finally:
             for name, process in watched.items():
                 spent.seconds[name] = _spent(process) - before[name]
+
+
+def compilers_s(pid: int) -> float:
+    """CPU that the threads of this process have spent whose name says that they compile."""
+    spent = 0.0
+    for thread in psutil.Process(pid).threads():
+        with suppress(FileNotFoundError):  # the thread has ended, or this is no Linux
+            if "CompilerThre" in Path(f"/proc/{pid}/task/{thread.id}/comm").read_text():
+                spent += thread.user_time + thread.system_time
+    return spent
 
 
 def _spent(process: psutil.Process) -> float:

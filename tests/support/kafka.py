@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # re-exported, not listed
     AdminClient,
     AlterConfigOpType,
@@ -156,8 +163,8 @@ class Log:
         return bool(partitions) and all(p.leader >= 0 for p in partitions.values())
 
 
-def read_all(bootstrap: str, name: str) -> list[Got]:
-    """All records of a topic up to its present end."""
+def read_all(bootstrap: str, name: str, *, since_ms: int | None = None) -> list[Got]:
+    """All records of a topic up to its present end, or from the first that is so new on."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -171,13 +178,12 @@ def read_all(bootstrap: str, name: str) -> list[Got]:
     )
     try:
         partitions = consumer.list_topics(name, timeout=DEADLINE_S).topics[name].partitions
-        places = [TopicPartition(name, number) for number in partitions]
-        starts = {
-            p.partition: consumer.get_watermark_offsets(p, timeout=DEADLINE_S)[0] for p in places
-        }
-        consumer.assign([TopicPartition(name, n, start) for n, start in starts.items()])
-        records: dict[int, list[Got]] = {number: [] for number in starts}
-        reading = set(starts)
+        places = [TopicPartition(name, n, since_ms or OFFSET_BEGINNING) for n in partitions]
+        if since_ms is not None:
+            places = consumer.offsets_for_times(places, timeout=DEADLINE_S)
+        consumer.assign(places)
+        records: dict[int, list[Got]] = {number: [] for number in partitions}
+        reading = set(partitions)
         ends_at = time.monotonic() + DEADLINE_S
         while reading:
             assert time.monotonic() < ends_at, f"Expected the end of {name}"
