@@ -84,16 +84,13 @@ def _window(one: DimensionConfig) -> Iterator[str]:
 
 
 def _later_resets(one: DimensionConfig) -> Iterator[str]:
-    later = one.later_resets_ms
-    if not later:
-        return
-    if one.reset_ms is None or one.window_ms is None:
+    later, window_ms = one.later_resets_ms, one.window_ms
+    if later and (one.reset_ms is None or window_ms is None):
         yield f"Expected a reset_ms before the later_resets_ms of {one.name}"
-        return
-    if len(later) > RESETS_MAX or later[-1] > LIMIT_MAX:
+    if len(later) > RESETS_MAX or max(later, default=0) > LIMIT_MAX:
         yield f"Expected later_resets_ms of at most {RESETS_MAX} instants to {LIMIT_MAX}"
-    for before, after in pairwise((one.reset_ms, *later)):
-        if 2 * (after - before) < one.window_ms:
+    for before, after in pairwise((one.reset_ms or 0, *later)):
+        if 2 * (after - before) < (window_ms or 0):
             yield f"Expected half a window or more between {before} and {after} in {one.name}"
 
 
