@@ -5,7 +5,7 @@
 3. Decide and fold: each input, due timers, one dispatch pass.
 4. Append the entry and wait for its place; elsewhere than expected, let the chain rule decide.
 5. Flush all changed rows and the position in one batch.
-6. Publish, then measure.
+6. Publish what members wait for, then measure; the rest goes out in the next 4, or idle.
 
 Nothing of an entry leaves before 4 has ended (requirements R163), so a process that stops between
 any two of them loses nothing: whoever comes next folds the journal and publishes from `published`.
@@ -13,24 +13,23 @@ Each step is a method and names the next one; none waits longer than a few milli
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
 from schemas.codec import encode
-from schemas.events import Event
 from schemas.journal import Entry, EntryEvent
 from schemas.topics import ENTRY_BYTES_MAX
 from streams.core.decider import CORE_VERSION, Acted, step
-from streams.core.tables import Image
 from streams.shell.alarms import Alarms
 from streams.shell.backpressure import Backpressure
 from streams.shell.clock import BrokerClock, Reading
 from streams.shell.copies import copies, runs_of
+from streams.shell.decided import Decided
 from streams.shell.inputs import Place, Taken
 from streams.shell.journal import AppendFailed, JournalError, JournalRecreated, Landing, Record
 from streams.shell.life import Life, Replaced
-from streams.shell.outbox import Outgoing, PublishFailed
+from streams.shell.outbox import PublishFailed
 from streams.shell.ports import Gear, Ports
 from streams.shell.restore import Fold
 from streams.shell.silence import Silence
@@ -49,19 +48,6 @@ class StepDown(Exception):
 
 class EntryTooLarge(JournalError):
     """A decision does not fit into one record. Stop with an alert: it would come again."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Decided:
-    """An entry on its way: decided, not yet known to be accepted."""
-
-    entry: Entry
-    events: list[Event]
-    images: Sequence[Image]
-    value: bytes
-    sent_ms: int = 0
-    append_ms: int = 0
-    landing: Landing | None = None
 
 
 class Cell:
@@ -83,10 +69,11 @@ class Cell:
         self._silence = Silence(gear.inputs, fold.state, at_ms=ports.monotonic.now_ms())
         self._backpressure = Backpressure(gear.outbox, ports.timing, published=fold.published)
         self._alarms = Alarms(ports.watch, ports.timing)
+        self._copies = partial(copies, cell=ports.cell, prefix=ports.prefix)
         self._announced = False
         self._taken: Sequence[Taken] = ()
         self._reading: Reading | None = None
-        self._decided: _Decided | None = None
+        self._decided: Decided | None = None
         first, end = max(0, fold.published), fold.next_offset
         self._walk: Walk | None = Walk(ports.journal, head=None, first=first, end=end)
         gear.inputs.assign({Place(*place): n for place, n in fold.state.positions.items()})
@@ -114,18 +101,18 @@ class Cell:
         walk = self._walk
         assert walk is not None, "Expected the stretch that is owed"
         for record, entry in walk.step():
-            self._gear.outbox.publish(record.offset, self._copies(record.offset, entry))
+            self._gear.outbox.publish(record.offset, self._copies(entry, record.offset))
         if walk.is_done:
             self._close_walk()
             self._next = self.take
         else:
-            self._show_life(self._ports.monotonic.now_ms())
+            self._rest(self._ports.monotonic.now_ms())
 
     def take(self) -> None:
         """1. Take inputs; with nothing to do, show life."""
         at_ms = self._ports.monotonic.now_ms()
         if self._backpressure.is_on(at_ms):
-            self._show_life(at_ms)
+            self._rest(at_ms)
             return
         self._silence.before_take(at_ms)
         wait_ms = 0 if self._must_append(at_ms) else IDLE_WAIT_MS
@@ -136,7 +123,7 @@ class Cell:
         if self._taken or self._must_append(at_ms):
             self._next = self.set_time
         else:
-            self._show_life(at_ms)
+            self._rest(at_ms)
 
     def set_time(self) -> None:
         """2. Read the clock that follows the broker's."""
@@ -176,14 +163,22 @@ class Cell:
             made = f"{len(self._taken)} inputs and {len(decided)} events made {len(value)}"
             raise EntryTooLarge(f"Expected at most {ENTRY_BYTES_MAX} bytes, but {made}")
         events = [one.event for one in decided]
-        self._decided = _Decided(entry=entry, events=events, images=state.drain(), value=value)
+        self._decided = Decided(entry=entry, events=events, images=state.drain(), value=value)
         self._next = self.append
 
     def append(self) -> None:
-        """4a. Hand the entry to the journal: one in flight, never two."""
+        """4a. Hand the entry to the journal: one in flight, never two.
+
+        While it is on its way there is time for the copies: those of the entry before it that
+        nobody waits for go out, its own are made ready.
+        """
         decided = self._in_flight()
         decided.sent_ms = self._ports.monotonic.now_ms()
         self._gear.writer.send(decided.value)
+        self._gear.outbox.send_rest()
+        decided.outgoing = self._copies(
+            decided.entry, self._fold.next_offset, events=decided.events
+        )
         self._next = self.wait
 
     def wait(self) -> None:
@@ -219,8 +214,10 @@ class Cell:
             return
         head = walk.head
         self._close_walk()
+        decided = self._in_flight()
         if head is None or head.offset != landing.offset:
             raise StepDown(f"Expected {landing.offset} to be accepted, but the head is {head}")
+        decided.outgoing = self._copies(decided.entry, landing.offset, events=decided.events)
         self._next = self.flush
 
     def flush(self) -> None:
@@ -234,10 +231,9 @@ class Cell:
         self._next = self.publish
 
     def publish(self) -> None:
-        """6. Hand the copies over, then tell whoever watches."""
+        """6. Hand the copies over, of which deliveries go out; then tell whoever watches."""
         decided, offset = self._in_flight(), self._fold.next_offset - 1
-        outgoing = self._copies(offset, decided.entry, decided.events)
-        self._gear.outbox.publish(offset, outgoing)
+        self._gear.outbox.publish(offset, decided.outgoing)
         self._ports.watch.entry(
             EntryMeasures(
                 offset=offset,
@@ -252,15 +248,9 @@ class Cell:
         self._decided = None
         self._next = self.take
 
-    def _in_flight(self) -> _Decided:
+    def _in_flight(self) -> Decided:
         assert self._decided is not None, f"Expected an entry on its way in {self.next_step}"
         return self._decided
-
-    def _copies(
-        self, offset: int, entry: Entry, events: Sequence[Event] | None = None
-    ) -> list[Outgoing]:
-        cell, prefix = self._ports.cell, self._ports.prefix
-        return copies(entry, offset, cell=cell, prefix=prefix, events=events)
 
     def _must_append(self, at_ms: int) -> bool:
         """Whether an entry is due even without inputs."""
@@ -272,12 +262,14 @@ class Cell:
             return False
         return self._silence.is_over(at_ms)
 
-    def _show_life(self, at_ms: int) -> None:
+    def _rest(self, at_ms: int) -> None:
+        """With nothing to decide: publish what is left, and show life."""
+        self._gear.outbox.send_rest()
         stalled_ms = self._backpressure.stalled_ms(at_ms)
         self._alarms.stalled(at_ms, stalled_ms)
         self._life.show(at_ms, self._clock.now_ms(at_ms), stalled_ms=stalled_ms)
 
-    def _learn_time(self, decided: _Decided, landing: Landing, at_ms: int) -> None:
+    def _learn_time(self, decided: Decided, landing: Landing, at_ms: int) -> None:
         jump_ms = self._clock.report(
             sent_ms=decided.sent_ms, at_ms=at_ms, append_ms=landing.append_ms
         )

@@ -26,7 +26,14 @@ class Outbox(Protocol):
     """One term's producer, primed before use: all goes out in order, or the term ends."""
 
     def publish(self, offset: int, records: Sequence[Outgoing]) -> None:
-        """Hand over all outputs of the entry at `offset`; entries come in journal order."""
+        """Hand over all outputs of the entry at `offset`; entries come in journal order.
+
+        Deliveries go out at once, whatever else there is when `send_rest` is called.
+        """
+        ...
+
+    def send_rest(self) -> None:
+        """Let go out what was handed over and nobody waits for."""
         ...
 
     def published(self, wait_ms: int) -> int:

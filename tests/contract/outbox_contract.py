@@ -35,6 +35,7 @@ def outgoing(topic: Topic, key: str, offset: int, index: int = 0) -> Outgoing:
 
 def wait_for(world: World, offset: int) -> None:
     outbox = world.outbox
+    outbox.send_rest()
     for _ in range(ROUNDS):
         if outbox.published(WAIT_MS) >= offset:
             return
@@ -59,6 +60,18 @@ class OutboxContract:
         ((_, tenant, grant),) = world.read(Topic.GRANTS)
         assert (member, delivery) == ("m1", b"main:1:4:0")
         assert (tenant, grant) == ("t1", b"main:1:4:1")
+
+    def test_deliveries_do_not_wait_for_the_rest(self, world: World) -> None:
+        rest = outgoing(Topic.GRANTS, "t1", 0, 1)
+        world.outbox.publish(0, [rest, outgoing(Topic.DELIVERIES, "m1", 0, 0)])
+        for _ in range(ROUNDS):
+            assert world.outbox.published(WAIT_MS) == -1
+            if world.read(Topic.DELIVERIES):
+                break
+            world.pass_time()
+        assert [len(world.read(topic)) for topic in (Topic.DELIVERIES, Topic.GRANTS)] == [1, 0]
+        wait_for(world, 0)
+        assert len(world.read(Topic.GRANTS)) == 1
 
     def test_each_partition_has_the_journals_order(self, world: World) -> None:
         for n in range(100):

@@ -46,6 +46,7 @@ class TestKafkaOutbox(OutboxContract):
         huge = Outgoing(topic, "k", b"x" * (9 * 1024 * 1024), [])
         with pytest.raises(PublishFailed):
             world.outbox.publish(0, [huge])
+            world.outbox.send_rest()
 
     def test_what_the_broker_refuses_ends_the_term(self, world: OutboxWorld) -> None:
         world.log.configure(Topic.GRANTS, "max.message.bytes", "1000")

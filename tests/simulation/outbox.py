@@ -45,6 +45,7 @@ class SimulatedOutbox:
         self._waiting: dict[Lane, deque[tuple[int, Published]]] = {
             lane: deque() for lane in topics.records
         }
+        self._rest: deque[tuple[int, Outgoing]] = deque()
         self._moving: dict[Lane, bool] = {}
         self._ended: dict[Lane, bool] = {}
         self._open: deque[list[int]] = deque()  # offset, records not out, bytes
@@ -56,12 +57,22 @@ class SimulatedOutbox:
         size = sum(len(record.value) for record in records)
         self._open.append([offset, len(records), size])
         for record in records:
-            self._host.point()  # a crash leaves some topics ahead of others
-            position = Position.parse(str(dict(record.headers)["position"]))
-            lane = lane_of(record.topic, record.key)
-            self._waiting[lane].append((offset, Published(position, record.key, record.value)))
-            self._move(lane)
+            if record.topic is Topic.DELIVERIES:
+                self._send(offset, record)
+            else:
+                self._rest.append((offset, record))
         self._count()
+
+    def send_rest(self) -> None:
+        while self._rest:
+            self._send(*self._rest.popleft())
+
+    def _send(self, offset: int, record: Outgoing) -> None:
+        self._host.point()  # a crash leaves some topics ahead of others
+        position = Position.parse(str(dict(record.headers)["position"]))
+        lane = lane_of(record.topic, record.key)
+        self._waiting[lane].append((offset, Published(position, record.key, record.value)))
+        self._move(lane)
 
     def _move(self, lane: Lane) -> None:
         if not self._waiting[lane] or self._moving.get(lane) or self._ended.get(lane):

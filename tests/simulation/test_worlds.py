@@ -71,7 +71,7 @@ def publish_nothing_owed(cell: Cell) -> None:
 def publish_before_acceptance(cell: Cell) -> None:
     decided = cell._in_flight()
     offset = cell._fold.next_offset
-    cell._gear.outbox.publish(offset, cell._copies(offset, decided.entry, decided.events))
+    cell._gear.outbox.publish(offset, cell._copies(decided.entry, offset, events=decided.events))
     decided.sent_ms = cell._ports.monotonic.now_ms()
     cell._gear.writer.send(decided.value)
     cell._next = cell.wait

@@ -42,6 +42,7 @@ class KafkaOutbox:
             for topic in OUTPUT_TOPICS
         }
         self._on_their_way: deque[_Entry] = deque()
+        self._rest: list[tuple[Outgoing, Report]] = []
         self._bytes = 0
         self._published = -1
         self._failure: str | None = None
@@ -51,6 +52,8 @@ class KafkaOutbox:
     def publish(self, offset: int, records: Sequence[Outgoing]) -> None:
         """Hand over all outputs of the entry at `offset`; entries come in journal order.
 
+        Deliveries go out at once, whatever else there is when `send_rest` is called.
+
         Raises:
             PublishFailed: the client refused a record, or its buffer stays full.
         """
@@ -58,10 +61,23 @@ class KafkaOutbox:
         self._on_their_way.append(entry)
         self._bytes += entry.bytes
         reported = partial(self._reported, entry)
-        # Deliveries first and at a stretch: their producer sends what it finds, and waits for none.
-        for record in sorted(records, key=_is_late):
-            self._produce(record, reported)
+        for record in records:
+            if record.topic is Topic.DELIVERIES:
+                self._produce(record, reported)
+            else:
+                self._rest.append((record, reported))
         self._deliveries.poll(0)
+
+    def send_rest(self) -> None:
+        """Let go out what was handed over and nobody waits for.
+
+        Raises:
+            PublishFailed: as `publish`.
+        """
+        for record, reported in self._rest:
+            self._produce(record, reported)
+        self._rest.clear()
+        self._public.poll(0)
 
     def published(self, wait_ms: int) -> int:
         """The last entry handed over of which, and of all before it, every output is out.
@@ -108,7 +124,3 @@ class KafkaOutbox:
         if error is not None and self._failure is None:
             self._failure = f"{message.topic()}:{message.partition()}: {error}"
         entry.unreported -= 1
-
-
-def _is_late(record: Outgoing) -> bool:
-    return record.topic is not Topic.DELIVERIES
