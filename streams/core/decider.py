@@ -40,7 +40,7 @@ from .outcomes import Taken, Unreadable
 from .state import State
 from .timers import Kind, Timer
 
-CORE_VERSION = 4
+CORE_VERSION = 5
 """Raised with every change that makes the same inputs give other events or rows."""
 
 

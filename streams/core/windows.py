@@ -131,13 +131,13 @@ class Window:
 
     @property
     def due_ms(self) -> Millis | None:
-        """When time alone lets more through next, in the window's own time."""
-        exit_at = self.next_exit_ms
+        """When time alone changes it next, in the window's own time."""
+        instants = [self.next_exit_ms]
         if self._debt:
-            exit_at = self._rate.falls_ms(self._row.drained_ns, self._debt - self._rate.step)
-        if not self._is_shut:
-            return exit_at
-        return self.opens_ms if exit_at is None else min(exit_at, self.opens_ms)
+            instants.append(self._rate.falls_ms(self._row.drained_ns, self._debt - self._rate.step))
+        if self._is_shut:
+            instants.append(self.opens_ms)
+        return min((instant for instant in instants if instant is not None), default=None)
 
     def fits_at(self, amount: int) -> Millis | None:
         """The earliest exit after which `amount` is free; None if no exit brings that by itself."""

@@ -10,9 +10,7 @@ from streams.core.limits import LIMIT_MAX, WINDOW_MS_MAX
 from streams.core.operations import Charge
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
-from streams.core.windows import (
-    Window,
-)
+from streams.core.windows import Window
 from tests.support import core as c
 
 TERM_MS = 121
@@ -250,3 +248,14 @@ def test_a_window_remembers_itself_and_its_buckets_in_rows():
             again.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
             assert value
     assert (again.used, again._buckets, again.next_exit_ms) == (30, one._buckets, 1_000)
+
+
+def test_a_bucket_is_looked_at_when_a_charge_leaves_though_it_still_refills_another():
+    one = window(kind="bucket", window_ms=1_000)
+    for amount, exit_at in ((40, 1_000), (2, 1_005)):
+        one.add(amount)
+        one.set_exit(amount, exit_at)
+    one.leave(1_000)
+    assert one.due_ms == 1_005
+    one.leave(1_005)
+    assert one.due_ms == 1_011  # the first unit of the forty
