@@ -27,6 +27,8 @@ from tests.support.kafka import read_all
 SERVICES_MS = (10, 20, 50, 100, 1_000)
 SLOTS = (8, 64)
 STRANDED_GAPS = 3
+TURN = ("hop", "append", "hop")
+"""What the broker does for one answer of the owner: hear, decide for good, tell."""
 CALLS_MIN = 8
 """Of each slot in a run."""
 RIVAL = (8, 100, 400)
@@ -47,14 +49,21 @@ def run(stage: Stage) -> Iterator[Result]:
     """`slot-gap-K-S`: part of K slots used by calls of S ms, with and without standing starts."""
     services = (100,) if stage.quick else SERVICES_MS
     for slots in SLOTS[:1] if stage.quick else SLOTS:
-        yield from _rows(stage.beside(str(slots)), slots, services)
-        yield from _rows(stage.beside(f"{slots}-standing"), slots, services, standing=True)
+        turn_ms = sum(stage.known.get(f"{part}-p50", math.nan) for part in TURN)
+        yield from _rows(stage.beside(str(slots)), slots, services, 2 * turn_ms)
+        standing = stage.beside(f"{slots}-standing")
+        yield from _rows(standing, slots, services, turn_ms, standing=True)
     if not stage.quick:
         yield _dbos(stage.work, *RIVAL)
 
 
-def _rows(stage: Stage, slots: int, services: Sequence[int], **pool: bool) -> Iterator[Result]:
-    """One cell and one worker; the services one after the other."""
+def _rows(
+    stage: Stage, slots: int, services: Sequence[int], floor_ms: float, **pool: bool
+) -> Iterator[Result]:
+    """One cell and one worker; the services one after the other.
+
+    `floor_ms` is what the broker alone takes between two calls.
+    """
     stage.found_cell()
     stage.scheduler("owner")
     configure(stage.bootstrap, stage.prefix, slots=slots, **pool)
@@ -75,7 +84,9 @@ def _rows(stage: Stage, slots: int, services: Sequence[int], **pool: bool) -> It
     for service_ms, (first_s, until_s) in spans_s.items():
         spans = sorted((b / 1e9, d / 1e9) for tag, b, d in noted if tag == str(service_ms))
         calls = Calls(slots, first_s, until_s, spans)
-        yield _row(f"slot-gap-{slots}-{service_ms}ms{'-standing' if pool else ''}", calls, lost)
+        allows = {"the broker alone allows": f"{service_ms / (service_ms + floor_ms):.2%}"}
+        name = f"slot-gap-{slots}-{service_ms}ms{'-standing' if pool else ''}"
+        yield _row(name, calls, lost, {} if math.isnan(floor_ms) else allows)
     stage.stop()
 
 
@@ -88,7 +99,7 @@ def _dbos(work: Path, slots: int, service_ms: int, count: int) -> Result:
     except Unavailable as error:
         return not_run(name, str(error))
     spans = sorted((begun / 1e9, ended / 1e9) for _, begun, ended in json.loads(notes.read_text()))
-    return _row(name, Calls(slots, spans[2 * slots][0], spans[-2 * slots][0], spans), {})
+    return _row(name, Calls(slots, spans[2 * slots][0], spans[-2 * slots][0], spans), {}, {})
 
 
 def _keep_busy(
@@ -112,7 +123,7 @@ def _keep_busy(
     return begun_s, now_s
 
 
-def _row(name: str, calls: Calls, lost: dict[str, float]) -> Result:
+def _row(name: str, calls: Calls, lost: dict[str, float], more: dict[str, str]) -> Result:
     clipped = [
         (max(begun, calls.first_s), min(ended, calls.until_s))
         for begun, ended in calls.spans
@@ -136,6 +147,7 @@ def _row(name: str, calls: Calls, lost: dict[str, float]) -> Result:
         "lost by the gap": f"{1 - use - stranded:.2%}",
         "stranded": f"{stranded:.2%}",
         **{what: f"{seconds / whole_s:.2%}" for what, seconds in lost.items()},
+        **more,
     }
     ceiling = service_s / (service_s + gap_s)
     return Result(name=name, value=use, unit="used", floor=ceiling, parts=parts)
