@@ -42,6 +42,12 @@ class NotDead(EvenhandError):
     code = Code.NOT_DEAD
 
 
+class NotItsMember(EvenhandError):
+    """Another member had this attempt."""
+
+    code = Code.NOT_ITS_MEMBER
+
+
 class ContradictsReconciliation(EvenhandError):
     """It was reconciled otherwise before."""
 

@@ -46,6 +46,7 @@ class Code(StrEnum):
     LEASE_NOT_HELD = "lease-not-held"
     CHECKPOINT_GAP = "checkpoint-gap"
     NOT_UNKNOWN = "not-unknown"
+    NOT_ITS_MEMBER = "not-its-member"
     NOT_DEAD = "not-dead"
     CONTRADICTS_RECONCILIATION = "contradicts-reconciliation"
     CONTEXT_TOO_LARGE = "context-too-large"
@@ -122,6 +123,7 @@ CODES: dict[Code, CodeInfo] = {
     ),
     Code.CHECKPOINT_GAP: CodeInfo(409, "A checkpoint follows the last recorded one without a gap"),
     Code.NOT_UNKNOWN: CodeInfo(409, "The outcome is not unknown"),
+    Code.NOT_ITS_MEMBER: CodeInfo(403, "Another member had this attempt"),
     Code.NOT_DEAD: CodeInfo(409, "Only a dead or closed operation is tried again by hand"),
     Code.CONTRADICTS_RECONCILIATION: CodeInfo(409, "It was reconciled otherwise before"),
     Code.CONTEXT_TOO_LARGE: CodeInfo(413, "The context is larger than the tenant's limit"),

@@ -1161,7 +1161,7 @@ class SubmissionConflicted(Word):
 
 
 class UsageCorrected(Word):
-    """Usage that came after its reservation was closed corrects the ledgers; it frees nothing."""
+    """Usage that was told after its reservation was closed corrects the ledgers; it frees nothing."""
 
     tenant: TenantId
     """whose operation"""
@@ -1180,7 +1180,7 @@ class UsageCorrected(Word):
     domain: DomainId
     """budget domain"""
     evidence: str
-    """names the report"""
+    """names the report; empty if a result, or evidence recorded beside it, told it"""
     tokens_before: Tokens
     """what was charged"""
     tokens_actual: Tokens

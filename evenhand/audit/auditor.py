@@ -90,6 +90,7 @@ class _Auditor:
         saving = Saving(cursor, config, book, places)
         self._budgets = Budgets(cursor, config, book, saving)
         self._settlements = Settlements(cursor, book)
+        self._told = told = WhatWasTold(cursor, book)
         self._provider = Provider(cursor)
         self._replies = Replies(cursor, book)
         self._leases = Leases(cursor, config, book)
@@ -115,7 +116,7 @@ class _Auditor:
             Retries(cursor, config, book).handlers(),
             Progress(cursor, config, book).handlers(),
             self._settlements.handlers(),
-            WhatWasTold(cursor, book).handlers(),
+            told.handlers(),
             {e.ConfigActivated: config.activated},
             self._budgets.handlers(),
             self._provider.handlers(),
@@ -177,6 +178,7 @@ class _Auditor:
         self._replies.end()
         self._answers.end()
         self._settlements.end()
+        self._told.end()
         self._standing.end()
         return True
 

@@ -218,6 +218,7 @@ class Folds:
             return
         if state != WAITING and operation.charged_epoch != event.epoch:
             operation.charged_epoch, operation.charged = event.epoch, NOTHING
+            operation.charged_by = attempt_of(event) if event.member_epoch else None
         unwanted = operation.cancelling and state == FAILED
         self._book.move(event.operation, CANCELLED if unwanted else state)
 
@@ -273,6 +274,7 @@ class Folds:
         if charge is not None or event.epoch == operation.said_epoch:
             operation.charged_epoch, operation.charged = event.epoch, charge or NOTHING
             operation.prices = reservation.prices
+            operation.charged_by = attempt_of(reservation.grant)
         if operation.state == UNKNOWN:
             self._book.doubtful[key] = reservation
 
@@ -281,7 +283,7 @@ class Folds:
         operation = self._book.newest(event) or self._book.operations.get(event.operation)
         if operation is not None and operation.charged_epoch == event.epoch:
             _, operation.charged = corrected_by(event)
-            operation.usage.add(event.evidence)
+            operation.usage |= {event.evidence} - {""}
 
 
 _MOVES: dict[type, str] = {

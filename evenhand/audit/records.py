@@ -135,6 +135,8 @@ class Operation:
     charged_epoch: int = 0
     charged: Charged = NOTHING
     """What the attempt of this epoch was charged in the end."""
+    charged_by: tuple[Any, ...] | None = None
+    """How that attempt and its member are named; None if nobody knows."""
     prices: Prices | None = None
     """At which it was."""
     usage: set[str] = field(default_factory=set)

@@ -3,8 +3,9 @@
 A settlement takes the figures of the result, look-up, report or operator that caused it. Of half a
 figure the half that is told counts if it is above what was reserved for it; a broken figure is
 none, and use that nobody told costs what was reserved, or nothing where the provider did not take
-the call. A result of the holder of a started attempt is recorded, and usage of its own unknown or
-charged attempt is believed: neither is refused.
+the call. What is told after the reservation was closed, as of a call whose end time has proved,
+corrects its charge. A result of the holder of a started attempt is recorded, and usage of its own
+unknown or charged attempt is believed: neither is refused, and a stranger's is.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from schemas.journal import CAUSE_TIME
 from .amounts import corrected_by, used_by
 from .book import Book
 from .cursor import Cursor
-from .records import REFUSED, STARTED, UNKNOWN, attempt_of, key_of
+from .records import REFUSED, STARTED, UNKNOWN, Key, attempt_of, key_of
 
 CHECK = "told"
 TOKENS_MAX = 1_000_000_000
@@ -38,6 +39,8 @@ class WhatWasTold:
     def __init__(self, cursor: Cursor, book: Book) -> None:
         self._cursor = cursor
         self._book = book
+        self._owed: dict[Key, tuple[int, int]] = {}
+        """Charges that this entry has to correct."""
 
     def handlers(self) -> dict[type, Callable[[Any], None]]:
         """What to call for which event."""
@@ -46,7 +49,7 @@ class WhatWasTold:
             e.ReservationForfeited: self._held,
             e.ResultRecorded: self._recorded,
             e.ResultRefusedStale: self._result_refused,
-            e.OutcomeReconciled: self._repeated,
+            e.OutcomeReconciled: self._reconciled,
             e.UsageCorrected: self._corrected,
             e.UsageRefused: self._usage_refused,
         }
@@ -74,6 +77,14 @@ class WhatWasTold:
         if held_ms not in (None, event.held_ms):
             self._found(f"Expected a slot held for {held_ms} ms, not {event.held_ms}")
 
+    def end(self) -> None:
+        """The entry is over: what was told of a closed reservation must be charged."""
+        for key, used in self._owed.items():
+            self._cursor.index = 0
+            about = f"the charge of {key.operation.hex()}, epoch {key.epoch}"
+            self._found(f"Expected {about} corrected to {_said(used)}, as told")
+        self._owed.clear()
+
     # -- what is recorded as it was told -----------------------------------------------------------
 
     def _recorded(self, event: e.ResultRecorded) -> None:
@@ -85,6 +96,18 @@ class WhatWasTold:
             if event.usage_code != code:
                 self._found(f"Expected usage code {code}, but it is {event.usage_code}")
 
+    def _reconciled(self, event: e.OutcomeReconciled) -> None:
+        self._repeated(event)
+        word, key = self._word(event), key_of(event)
+        operation = self._book.operations.get(event.operation)
+        gone = key in self._book.open or event.verdict in ("not_sent", "not_executed")
+        if operation is None or gone or word is None:
+            return
+        if operation.charged_epoch == event.epoch:
+            used = charge(word, operation.reserved[:2])
+            if used not in (None, operation.charged[:2]):
+                self._owed[key] = used
+
     def _repeated(
         self, event: e.ResultRecorded | e.ResultRefusedStale | e.OutcomeReconciled
     ) -> None:
@@ -95,18 +118,25 @@ class WhatWasTold:
             self._found(f"Expected {_said(expected)} in {name}, as told, but it is {_said(said)}")
 
     def _corrected(self, event: e.UsageCorrected) -> None:
-        word = self._cursor.word
-        if self._cursor.is_gone:
+        word, operation = self._word(event), self._book.operations.get(event.operation)
+        if self._cursor.is_gone or operation is None:
             return
-        if not isinstance(word, i.UsageReported) or attempt_of(word) != attempt_of(event):
-            self._found("Expected a correction to follow from a report of the attempt's usage")
+        reported = isinstance(word, i.UsageReported)
+        expected = (
+            charge(word, operation.reserved[:2]) if reported else self._owed.get(key_of(event))
+        )
+        self._owed.pop(key_of(event), None)
+        if expected is None:
+            self._found("Expected a correction to follow from what somebody told of the usage")
             return
         _, actual = corrected_by(event)
-        expected = (word.prompt_tokens, word.output_tokens)
         if (actual.input_tokens, actual.output_tokens) != expected:
             self._found(f"Expected {_said(expected)} as told, but it is {_said(actual)}")
-        if event.evidence != word.evidence:
-            self._found(f"Expected the report {word.evidence!r} named, not {event.evidence!r}")
+        if reported and operation.charged_by not in (None, attempt_of(word)):
+            self._found("Expected usage of its own member, not of another")
+        report = word.evidence if reported else ""
+        if event.evidence != report:
+            self._found(f"Expected the report {report!r} named, not {event.evidence!r}")
 
     # -- what is not believed ----------------------------------------------------------------------
 
@@ -140,6 +170,7 @@ class WhatWasTold:
                 and (operation.incarnation, operation.charged_epoch)
                 == (word.incarnation, word.epoch)
                 and word.epoch > 0
+                and operation.charged_by in (None, attempt_of(word))
             )
         if believed:
             self._found(f"Expected usage of epoch {word.epoch} charged, not refused: {event.code}")

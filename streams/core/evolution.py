@@ -9,6 +9,7 @@ from . import (
     cancellation,
     checkpoints,
     configuration,
+    corrections,
     dispatch,
     granting,
     leases,
@@ -22,7 +23,6 @@ from . import (
     standing,
     starts,
     unknowns,
-    usage,
 )
 from .state import State
 
@@ -181,7 +181,7 @@ def _evolve_trouble(state: State, event: _Trouble) -> None:  # noqa: C901, PLR09
         case e.ManualRetryAccepted():
             retries.retried(state, event)
         case e.UsageCorrected():
-            usage.corrected(state, event)
+            corrections.corrected(state, event)
         case e.CooldownSet():
             retries.paused(state, event)
         case _:

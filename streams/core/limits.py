@@ -51,6 +51,8 @@ NOT_SENT_MAX = 32
 """Accepted starts that led to no call before the operation is given up."""
 RESULT_DIGEST_BYTES = 8
 """Tells a repeated result from another one; kept for every operation up to the guard's horizon."""
+SPEAKERS_NEAR = 4_096
+"""Digests of members kept in memory, so that hardly any lifecycle pays for one."""
 EARLY_CANCELS_MAX = 10_000
 """Cancellations remembered ahead of their submissions; more are noise."""
 PARKED_PER_ENTRY_MAX = 64

@@ -1,6 +1,8 @@
 """One operation and its live attempt, as rows."""
 
-from typing import TypedDict
+import hashlib
+from functools import lru_cache
+from typing import Protocol, TypedDict
 
 import msgspec
 
@@ -18,6 +20,8 @@ from schemas.ids import (
 from schemas.inputs import Prices
 from schemas.phase import Phase
 from schemas.units import Micros, Millis, Nanos, Requests, Slots, Tokens
+
+from .limits import RESULT_DIGEST_BYTES, SPEAKERS_NEAR
 
 TERMINAL = frozenset(
     (
@@ -103,6 +107,8 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     charged_output: Tokens = Tokens(0)
     extra: Extra | None = None
     """What most operations never have."""
+    result_by: bytes = b""
+    """The `speaker` for that attempt; empty if nobody knows."""
 
     def is_newest(self, attempt: "AttemptRow") -> bool:
         """Whether no other attempt was granted since."""
@@ -128,6 +134,11 @@ class OperationRow(msgspec.Struct, array_like=True, gc=False, kw_only=True):
             extra = self.extend()
             extra.prices, extra.charged_money = prices, money
 
+    def ended(self, by: "OfAttempt", digest: bytes = b"") -> None:
+        """How an attempt of it ended is known, or will not be; `digest` says what was told."""
+        self.result_epoch, self.result_digest = by.epoch, digest
+        self.result_by = speaker(by.attempt, by.member, by.member_epoch)
+
     @property
     def charged_tokens(self) -> Tokens:
         """Input and output that were charged."""
@@ -149,6 +160,33 @@ class Named(TypedDict):
     epoch: int
     member: MemberId
     member_epoch: MemberEpoch
+
+
+class OfAttempt(Protocol):
+    """An event or an input that names one attempt and its member."""
+
+    @property
+    def attempt(self) -> int:
+        """Numbered try."""
+
+    @property
+    def epoch(self) -> int:
+        """Fencing epoch."""
+
+    @property
+    def member(self) -> MemberId:
+        """Who has it."""
+
+    @property
+    def member_epoch(self) -> MemberEpoch:
+        """That life of its process."""
+
+
+@lru_cache(maxsize=SPEAKERS_NEAR)
+def speaker(attempt: int, member: MemberId, member_epoch: MemberEpoch) -> bytes:
+    """Tells whoever may speak for an attempt from everybody else, in a few bytes."""
+    said = f"{attempt} {len(member)} {member} {member_epoch}"
+    return hashlib.sha256(said.encode()).digest()[:RESULT_DIGEST_BYTES]
 
 
 class Charge(msgspec.Struct, array_like=True, gc=False):

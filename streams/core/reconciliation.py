@@ -20,9 +20,10 @@ from schemas.units import Micros, Tokens
 
 from . import settlement, uncertain, waiting
 from .by_hand import refused, unsigned
+from .corrections import correction, digest, heeded
 from .holds import HoldKey
 from .limits import EVIDENCE_MAX
-from .operations import AttemptRow, OperationRow
+from .operations import AttemptRow, Named, OperationRow
 from .outcomes import Unreadable
 from .shape import reference, tokens_in_range, valid_name
 from .state import State
@@ -31,9 +32,7 @@ from .unknowns import (
     ENDED,
     NOT_EXECUTED,
     Found,
-    digest,
     find,
-    heeded,
     operator_needed,
     reconciliation,
 )
@@ -134,7 +133,7 @@ def reconcile(state: State, asked: ReconcileRequested) -> Sequence[Event] | Unre
             return [refused(asked, Code.NOT_UNKNOWN, detail)]
         return resolve(state, asked.operation, attempt, found)
     if row.phase is Phase.UNKNOWN_CLOSED and asked.verdict in _ENDS and epoch == row.epoch:
-        return [_closed_one(asked, row, found)]
+        return _closed_one(asked, row, found)
     return [refused(asked, Code.NOT_UNKNOWN, f"Expected an unknown outcome, but it is {row.phase}")]
 
 
@@ -153,15 +152,16 @@ def resolve(
         if row.phase is Phase.UNKNOWN and row.is_newest(attempt):
             events += settlement.after_return(state, operation, row, not_sent=1)
         return events
+    used = settlement.told(attempt, attempt.prices, found.prompt_tokens, found.output_tokens)
     if attempt.is_open:
-        used = settlement.told(attempt, found.prompt_tokens, found.output_tokens)
-        events.append(settlement.settlement(state, operation, attempt, used))
-    return events
+        return [*events, settlement.settlement(state, operation, attempt, used)]
+    evidence = (found.evidence or "") if found.source == USAGE else ""
+    return [*events, *correction(attempt.named(operation), row, used, evidence=evidence)]
 
 
-def _closed_one(asked: ReconcileRequested, row: OperationRow, found: Found) -> OutcomeReconciled:
-    """The attempt is long gone: only its epoch is known."""
-    return OutcomeReconciled(
+def _closed_one(asked: ReconcileRequested, row: OperationRow, found: Found) -> Sequence[Event]:
+    """The attempt is long gone: only its epoch is known, and what it was charged."""
+    name = Named(
         tenant=row.tenant,
         operation=asked.operation,
         incarnation=row.incarnation,
@@ -169,8 +169,13 @@ def _closed_one(asked: ReconcileRequested, row: OperationRow, found: Found) -> O
         epoch=row.epoch,
         member=row.member or MemberId(""),
         member_epoch=MemberEpoch(""),
-        **found._asdict(),
     )
+    reconciled = OutcomeReconciled(**name, **found._asdict())
+    if row.result_epoch != row.epoch:  # given back: it never ran, as far as was known
+        return [reconciled]
+    prices = row.more.prices
+    used = settlement.told(row, prices, found.prompt_tokens, found.output_tokens)
+    return [reconciled, *correction(name, row, used)]
 
 
 # -- folds --------------------------------------------------------------------------------------
@@ -211,13 +216,16 @@ def reconciled(state: State, event: OutcomeReconciled) -> None:
         row.not_sent += 1
         waiting.wait(state, operation, row)
         return
-    _end(state, operation, row, phase)
+    _end(state, event, row, phase)
 
 
-def _end(state: State, operation: OperationId, row: OperationRow, phase: Phase) -> None:
+def _end(state: State, event: OutcomeReconciled, row: OperationRow, phase: Phase) -> None:
     if row.result_epoch != row.epoch:  # a settlement that follows says what it is charged
         row.charge(Tokens(0), Tokens(0), Micros(0), row.more.prices)
-    row.result_epoch, row.result_digest = row.epoch, b""
+        row.ended(event)
+        if not event.member_epoch:  # said by a person, of an attempt that nobody remembers
+            row.result_by = b""
+    row.result_digest = b""
     if phase is Phase.FAILED and row.cancel_reason is not None:
         phase = Phase.CANCELLED
-    state.finish(operation, row, phase)
+    state.finish(event.operation, row, phase)

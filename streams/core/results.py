@@ -7,6 +7,7 @@
     not_sent                     recorded, released; waits again
     unknown                      UNKNOWN                        nothing new
 
+Once time has proved the end of an unknown one, what it used corrects its charge.
 What an attempt says that is no longer the newest is evidence, and closes only its own hold (R83).
 """
 
@@ -28,6 +29,7 @@ from schemas.phase import Phase
 from schemas.units import Tokens
 
 from . import membership, retries, uncertain, unknowns, waiting
+from .corrections import correction
 from .costs import Used, priced
 from .fencing import named, speaks_for, stale
 from .holds import HoldKey
@@ -94,7 +96,10 @@ def _known(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence
         closed: list[Event] = [released] if attempt.is_open else []
         return [recorded, *closed, *after_return(state, operation, row, not_sent=1)]
     used = _used(asked, attempt)
-    closed = [settlement(state, operation, attempt, used)] if attempt.is_open else []
+    if attempt.is_open:
+        closed = [settlement(state, operation, attempt, used)]
+    else:
+        closed = [*correction(named(asked), row, used)]
     if asked.outcome == RETRYABLE:
         return [recorded, *closed, *retries.after_failure(state, operation, row)]
     if asked.outcome in REFUSED:
@@ -105,7 +110,8 @@ def _known(state: State, asked: ResultReported, attempt: AttemptRow) -> Sequence
 
 def _used(asked: ResultReported, attempt: AttemptRow) -> Used | None:
     """What the result tells; of a call that the provider did not take only the call is spent."""
-    used = told(attempt, _tokens(asked.prompt_tokens), _tokens(asked.output_tokens))
+    prompt, output = _tokens(asked.prompt_tokens), _tokens(asked.output_tokens)
+    used = told(attempt, attempt.prices, prompt, output)
     if used is None and asked.outcome in REFUSED:
         return priced(attempt.prices, Tokens(0), Tokens(0))
     return used
@@ -217,7 +223,7 @@ def recorded(state: State, event: ResultRecorded) -> None:
         uncertain.resolve(state, operation, attempt)
     else:
         waiting.leave_queue(state, operation, row)  # it waited for another attempt
-    row.result_epoch, row.result_digest = event.epoch, _said(event, event.result_ref)
+    row.ended(event, _said(event, event.result_ref))
     phase = ENDS.get(event.outcome)
     if phase is None:
         retries.recorded(row, event.outcome)

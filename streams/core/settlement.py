@@ -14,6 +14,7 @@ from schemas.events import (
     ReservationSettled,
 )
 from schemas.ids import OperationId
+from schemas.inputs import Prices
 from schemas.phase import Phase
 from schemas.units import Micros, Millis, Tokens
 
@@ -52,18 +53,23 @@ def settlement(
     )
 
 
-def told(attempt: AttemptRow, prompt: Tokens | None, output: Tokens | None) -> Used | None:
+def told(
+    one: AttemptRow | OperationRow,
+    prices: Prices | None,
+    prompt: Tokens | None,
+    output: Tokens | None,
+) -> Used | None:
     """What it used; None if unknown. Half a figure counts if it is above what was reserved for it.
 
     The other half then costs what was reserved.
     """
     if prompt is None or output is None:
-        reserved = attempt.prompt_tokens, attempt.output_tokens_max
+        reserved = one.prompt_tokens, one.output_tokens_max
         prompt = max(reserved[0], prompt or Tokens(0))
         output = max(reserved[1], output or Tokens(0))
         if (prompt, output) == reserved:
             return None
-    return priced(attempt.prices, prompt, output)
+    return priced(prices, prompt, output)
 
 
 def claim_by_due(state: State, operation: OperationId) -> Sequence[Event]:
@@ -173,7 +179,7 @@ def _charged(
     if row is not None and row.is_newest(attempt):
         row.charge(actual.input_tokens, actual.output_tokens, actual.money, attempt.prices)
         if row.result_epoch != event.epoch:  # no result of it was recorded
-            row.result_epoch, row.result_digest = event.epoch, b""
+            row.ended(event)
         state.put(event.operation, row)
     return attempt
 

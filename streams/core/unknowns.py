@@ -10,7 +10,6 @@ Each step is an event, bounded in number, and a repeat changes nothing (R80, R81
 by `results`; this is everything else.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,17 +26,11 @@ from schemas.units import Millis, Tokens
 
 from . import retries, settlement, uncertain
 from .holds import HoldKey, key_of, parse_hold
-from .limits import EVIDENCE_DIGEST_BYTES, EVIDENCE_MAX
 from .operations import AttemptRow, OperationRow, Uncertain
 from .state import State
 
 NOT_EXECUTED, ABANDONED, ENDED = "not_executed", "abandoned", "ended"
 """Verdicts that say nothing about success: it never ran, nobody will know, the call is over."""
-
-
-def digest(evidence: str) -> bytes:
-    """Tells a piece of evidence that comes again."""
-    return hashlib.sha256(evidence.encode()).digest()[:EVIDENCE_DIGEST_BYTES]
 
 
 class Found(NamedTuple):
@@ -136,12 +129,6 @@ def operator_needed(operation: OperationId, row: OperationRow, reason: str) -> O
 
 
 # -- folds --------------------------------------------------------------------------------------
-
-
-def heeded(row: OperationRow, evidence: str) -> None:
-    """A usage report was heeded, so that it says nothing when it comes again."""
-    earlier = [one for one in row.more.usage if one != digest(evidence)]
-    row.extend().usage = [*earlier, digest(evidence)][-EVIDENCE_MAX:]
 
 
 def marked(state: State, event: OutcomeMarkedUnknown) -> None:

@@ -165,7 +165,9 @@ class Asker:
 
     def usage(self) -> i.Input:
         tokens = self.chance.choice([0, 40, 700])
-        return c.usage(self.doubtful(), tokens, evidence=f"u{self.chance.randrange(3)}")
+        grant, report = self.doubtful(), self.chance.randrange(3)
+        by = {"member": MEMBERS[0][0]} if report == 2 else {}  # a stranger, or the same
+        return c.usage(grant, tokens, evidence=f"u{report}", **by)
 
     def evidence(self) -> i.Input:
         verdict = self.chance.choice(["completed", "failed", "not_executed", "inconclusive"])
@@ -175,7 +177,8 @@ class Asker:
     def reconcile(self) -> i.Input:
         grant = self.doubtful()
         verdict = self.chance.choice(["completed", "failed", "not_executed", "abandoned"])
-        return c.reconcile(grant, verdict, epoch=self.chance.choice([None, grant.epoch]))
+        epoch = self.chance.choice([None, grant.epoch])
+        return c.reconcile(grant, verdict, epoch=epoch, output_tokens=700 if epoch else None)
 
     def retry(self) -> i.Input:
         return c.retry(self.doubtful(), self.chance.choice([0, 2_000]))

@@ -118,6 +118,7 @@ class Base:
             reserved = (takes.get("input_tokens", 0), takes.get("output_tokens", 0))
             work.charged = reserved if used is None else used
             work.prices, work.ended_epoch = attempt.prices, attempt.epoch
+            work.ended_by = (attempt.number, attempt.holder)
             work.paid = price(attempt.prices, *work.charged)
 
     def give_back(self, operation: OperationId, attempt: Attempt, kind: type, *why: str) -> None:

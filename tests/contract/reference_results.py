@@ -84,6 +84,7 @@ class Results(Trouble):
         operation, outcome, work = asked.operation, asked.outcome, self.work[asked.operation]
         self.say(e.ResultRecorded, operation, outcome, self.now_ms >= work.deadline_ms)
         work.told, work.ended_epoch = asked, asked.epoch
+        work.ended_by = (asked.attempt, asked.member)
         tries, throttles = work.tries, work.throttles
         if outcome in ENDS:
             unwanted = work.cancel and outcome != "success"
@@ -95,6 +96,8 @@ class Results(Trouble):
             work.throttles += outcome in PAUSES
         if attempt.closed:
             work.attempt = None
+            if outcome != "not_sent":
+                self.correct(asked, work, self.told(asked, attempt))
         elif outcome == "not_sent":
             self.give_back(operation, attempt, e.ReservationReleased, "not_sent")
         else:

@@ -7,7 +7,7 @@ from schemas import inputs as i
 from schemas.codes import Code
 from schemas.ids import OperationId
 from schemas.phase import Phase
-from tests.contract.reference_prices import Used, usage
+from tests.contract.reference_prices import Used, needs, usage
 from tests.contract.reference_retries import Retries
 from tests.contract.reference_work import WAITS, Attempt, Work
 
@@ -184,8 +184,10 @@ class Trouble(Retries):
             if asked.verdict != "abandoned" or is_newest:
                 return self.resolve(asked, attempt, "operator", asked.verdict)
         elif work.phase is Phase.UNKNOWN_CLOSED and asked.verdict in FOUND and epoch == work.epoch:
+            was_charged = work.ended_epoch == epoch
             self.say(e.OutcomeReconciled, operation, epoch, "operator", asked.verdict)
-            return self.found_out(operation, work, asked.verdict)
+            self.found_out(operation, work, asked.verdict)
+            return self.correct(asked, work, self.of_work(asked, work)) if was_charged else None
         return self.say(e.ManualActionRefused, operation, "reconcile", Code.NOT_UNKNOWN)
 
     def resolve(self, asked: Any, attempt: Attempt, source: str, verdict: str) -> None:
@@ -207,7 +209,7 @@ class Trouble(Retries):
                 work.not_sent += 1
                 self.wait(work)
         elif is_newest and work.phase in GOES_ON:
-            self.found_out(operation, work, verdict)
+            self.found_out(operation, work, verdict, (attempt.number, attempt.holder))
         if attempt.closed:
             work.attempt = None
         if verdict == "not_executed":
@@ -215,22 +217,42 @@ class Trouble(Retries):
                 self.give_back(operation, attempt, e.ReservationReleased, "not_executed")
             if was_unknown and is_newest:
                 self.come_back(operation)
-        elif not attempt.closed:
+        else:
             used = self.used(attempt, asked.prompt_tokens, asked.output_tokens)
-            self.settle(operation, attempt, used)
+            if attempt.closed:
+                self.correct(asked, work, used)
+            else:
+                self.settle(operation, attempt, used)
 
-    def found_out(self, operation: OperationId, work: Work, verdict: str) -> None:
+    def found_out(
+        self,
+        operation: OperationId,
+        work: Work,
+        verdict: str,
+        ended_by: tuple[int, str] | None = None,
+    ) -> None:
         if work.ended_epoch != work.epoch:
-            work.charged, work.paid = (0, 0), 0
+            work.charged, work.paid, work.ended_by = (0, 0), 0, ended_by
         work.ended_epoch, work.told = work.epoch, None
         is_over = verdict == "failed" and work.cancel
         self.finish(operation, Phase.CANCELLED if is_over else FOUND[verdict])
 
     def used(self, attempt: Attempt, prompt: int | None, output: int | None) -> Used | None:
         """Of half a figure the other half is as it was reserved."""
+        most_in, most_out = (attempt.takes.get(f"{one}_tokens", 0) for one in ("input", "output"))
+        return self.at_least(prompt, output, most_in, most_out)
+
+    def of_work(self, asked: Any, work: Work) -> Used | None:
+        """The same of an attempt that is long gone."""
+        takes = needs(work.asked, None)
+        most = (takes.get(f"{one}_tokens", 0) for one in ("input", "output"))
+        return self.at_least(asked.prompt_tokens, asked.output_tokens, *most)
+
+    def at_least(
+        self, prompt: int | None, output: int | None, most_in: int, most_out: int
+    ) -> Used | None:
         if prompt is not None and output is not None:
             return prompt, output
-        most_in, most_out = (attempt.takes.get(f"{one}_tokens", 0) for one in ("input", "output"))
         if (prompt or 0) <= most_in and (output or 0) <= most_out:
             return None
         return max(prompt or 0, most_in), max(output or 0, most_out)
@@ -243,25 +265,31 @@ class Trouble(Retries):
             return self.say(e.UsageRefused, operation, epoch, Code.EPOCH_SUPERSEDED)
         attempt = self.find(operation, asked.incarnation, epoch)
         if attempt is not None:
+            if not attempt.speaks(asked):
+                return self.say(e.UsageRefused, operation, epoch, Code.NOT_ITS_MEMBER)
             if attempt.hold_until_ms is None:
                 return self.say(e.UsageRefused, operation, epoch, Code.NOT_UNKNOWN)
-            was_closed = attempt.closed
-            self.resolve(asked, attempt, "usage_report", "completed")
-            return self.correct(asked, work, again=False) if was_closed else None
+            return self.resolve(asked, attempt, "usage_report", "completed")
         if work.ended_epoch != epoch:
             return self.say(e.UsageRefused, operation, epoch, Code.EPOCH_SUPERSEDED)
-        return self.correct(asked, work, again=asked.evidence in work.usage)
+        if work.ended_by not in (None, (asked.attempt, asked.member)):
+            return self.say(e.UsageRefused, operation, epoch, Code.NOT_ITS_MEMBER)
+        if asked.evidence in work.usage:
+            return None
+        return self.correct(asked, work, (asked.prompt_tokens, asked.output_tokens))
 
-    def correct(self, asked: i.UsageReported, work: Work, *, again: bool) -> None:
-        used = asked.prompt_tokens, asked.output_tokens
-        if used == work.charged or again:
+    def correct(self, asked: Any, work: Work, used: Used | None) -> None:
+        """What the attempt that was charged last really used."""
+        if used is None or used == work.charged:
             return
         before = {**usage(work.charged, work.prices), "money": work.paid}
         actual = usage(used, work.prices)
         work.charged, work.paid = used, actual["money"]
-        work.usage.add(asked.evidence)
+        if isinstance(asked, i.UsageReported):
+            work.usage.add(asked.evidence)
         told = [
             one[unit] for unit in ("tokens", "input_tokens", "money") for one in (before, actual)
         ]
-        self.say(e.UsageCorrected, asked.operation, asked.epoch, *told)
+        epoch = work.epoch if asked.epoch is None else asked.epoch
+        self.say(e.UsageCorrected, asked.operation, epoch, *told)
         self.ledger.correct(work, before, actual, self.now_ms)

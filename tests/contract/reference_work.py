@@ -99,6 +99,8 @@ class Work:
     """The result that was recorded last, if a result was."""
     ended_epoch: int = 0
     not_executed_epoch: int = 0
+    ended_by: tuple[int, str] | None = None
+    """Attempt and member of that epoch; None if nobody knows."""
     charged: Used = (0, 0)
     paid: int = 0
     prices: i.Prices | None = None

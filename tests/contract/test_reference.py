@@ -21,6 +21,7 @@ from streams.core import (
     admission,
     budgets,
     checkpoints,
+    corrections,
     costs,
     dispatch,
     lanes,
@@ -30,7 +31,6 @@ from streams.core import (
     saving,
     settlement,
     standing,
-    usage,
 )
 from streams.core.fairness import Lane
 from streams.core.outcomes import Fits
@@ -267,7 +267,7 @@ FAULTS = {
     "nobody pays": (retries, "_credit", lambda *_: 10_000, "RetryScheduled"),
     "a pause is forgotten": (retries, "paused", lambda *_: None, "GrantIssued"),
     "gaps are let through": (checkpoints, "_refusal", any_number, "Checkpoint"),
-    "late usage is for nothing": (usage, "_beyond", lambda *_: 0, "tokens"),
+    "late usage is for nothing": (corrections, "_beyond", lambda *_: 0, "tokens"),
     "deadlines are kept too long": (settlement, "deadline_due", lambda *_: [], "OperationExpired"),
 }
 

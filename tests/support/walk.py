@@ -12,10 +12,8 @@ from tests.support import cells as s
 from tests.support import core as c
 
 TENANTS, MEMBERS = ["a", "b", "ab", "ünïcode"], ["m1", "m2", "m3"]
-POLICIES = [
-    *["fifo", "strict_priority", "round_robin"],
-    *["weighted_round_robin", "deficit_round_robin", "virtual_counter"],
-]
+POLICIES = ["fifo", "strict_priority", "round_robin", "virtual_counter"]
+POLICIES += ["weighted_round_robin", "deficit_round_robin"]
 OUTCOMES = [
     *["success"] * 6,
     *["terminal", "cancelled", "policy_denied", "throttled", "quota_exhausted", "odd"],
@@ -124,9 +122,8 @@ class Walk:
         (kind,) = self.chance.choices(kinds, [SHARES[kind] for kind in kinds])
         asked = kind(self)
         field = self.chance.choice(["epoch", "incarnation", "attempt"])
-        if self.chance.random() < 0.03 and hasattr(asked, field):
-            return replace(asked, **{field: self.chance.choice([-1, 0, 2**31 - 1])})
-        return asked
+        wrong = self.chance.random() < 0.03 and hasattr(asked, field)
+        return replace(asked, **{field: self.chance.choice([-1, 0, 2**31 - 1])}) if wrong else asked
 
     def some(self) -> e.GrantIssued:
         """A recent grant, or one whose outcome was unknown."""
@@ -234,7 +231,9 @@ class Walk:
 
     def usage(self) -> i.UsageReported:
         tokens = self.chance.choice([0, 40, 700, -1])
-        return c.usage(self.doubtful(), tokens, evidence=f"u{self.chance.randrange(3)}")
+        grant, report = self.doubtful(), self.chance.randrange(3)
+        member = MEMBERS[0] if report == 2 else grant.member  # a stranger, or the same
+        return c.usage(grant, tokens, evidence=f"u{report}", member=member)
 
     def evidence(self) -> i.OutcomeEvidence:
         verdict = self.chance.choice(["completed", "failed", "not_executed", "inconclusive", "odd"])
@@ -244,7 +243,8 @@ class Walk:
     def reconcile(self) -> i.ReconcileRequested:
         grant = self.doubtful()
         verdict = self.chance.choice(["completed", "failed", "not_executed", "abandoned", "odd"])
-        return c.reconcile(grant, verdict, epoch=self.chance.choice([None, grant.epoch]))
+        epoch = self.chance.choice([None, grant.epoch])
+        return c.reconcile(grant, verdict, epoch=epoch, output_tokens=700 if epoch else None)
 
     def retry(self) -> i.RetryRequested:
         return c.retry(self.doubtful(), self.chance.choice([0, 5_000]))

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.ids import OperationId
+from tests.support.budget import DOMAIN
 from tests.support.history import History
 from tests.support.plants import Plant, Plants, granted, judge, started
 from tests.support.trouble import by_time, doubt, looked_up, reconciling, unknown
@@ -179,6 +180,50 @@ def a_correction_that_names_another_report(history: History) -> int:
     return history.append([told], [corrected(history, operation)])
 
 
+@plants.breaks("told")
+def usage_of_a_stranger_that_is_believed(history: History) -> int:
+    operation = started(history)
+    history.result(operation)
+    named = {**history.named(operation), "member": "n"}
+    told = i.UsageReported(**named, unit="tokens", evidence="u", **USED)
+    return history.append([told], [corrected(history, operation, member="n")])
+
+
+def proved(history: History) -> OperationId:
+    """Time has proved that its call is over, and nobody knows what it used."""
+    history.configure("domain", "d", domain=replace(DOMAIN, call_ms_max=1_000))
+    operation = unknown(history)
+    history.now_ms = history.started_ms[operation] + 105 + 1_000
+    found = reconciling(history, operation, "elapsed_maximum", "ended")
+    by_time(history, found, history.settling(operation))
+    return operation
+
+
+def late(history: History, operation: OperationId, *events: Any) -> int:
+    """A result that tells what the call used, after that."""
+    asked = i.ResultReported(**history.named(operation), outcome="success", **USED)
+    found = reconciling(history, operation, "late_result", "success", **USED)
+    recorded = replace(history.recording(operation, "success"), **USED)
+    return history.append([asked], [found, recorded, *events])
+
+
+@plants.breaks("told")
+def late_use_that_is_never_charged(history: History) -> int:
+    return late(history, proved(history))
+
+
+@plants.breaks("told")
+def late_use_that_is_charged_otherwise(history: History) -> int:
+    operation = proved(history)
+    return late(history, operation, corrected(history, operation, evidence="", tokens_actual=19))
+
+
+@plants.breaks("told")
+def late_use_that_names_a_report(history: History) -> int:
+    operation = proved(history)
+    return late(history, operation, corrected(history, operation))
+
+
 @plants.cases()
 def test_a_planted_defect_is_named_at_its_position(check: str, plant: Plant) -> None:
     judge(check, plant)
@@ -196,6 +241,14 @@ def test_true_figures_of_each_kind_are_clean() -> None:
     broken = {"prompt_tokens": 10, "output_tokens": TOO_MANY}
     event = {"output_tokens": None, "usage_code": "usage-out-of-range"}
     end(history, started(history, "d"), broken, {}, **event)
+    assert history.audit(strict=True).findings == ()
+
+
+def test_use_that_is_told_after_the_proof_of_an_end_corrects_its_charge() -> None:
+    history = History()
+    operation = proved(history)
+    late(history, operation, corrected(history, operation, evidence=""))
+    usage(history, operation, "not-its-member", member="n")
     assert history.audit(strict=True).findings == ()
 
 

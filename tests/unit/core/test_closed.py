@@ -61,7 +61,9 @@ def test_an_operator_who_knows_better_ends_it(closed, held, verdict, phase):
     grant = closed(cell)
     told = c.reconcile(grant, verdict, prompt_tokens=0, output_tokens=40)
     events = cell.run(told)
-    assert s.kinds(events) == ["OutcomeReconciled", *["ReservationSettled"] * held]
+    follows = "ReservationSettled" if held else "UsageCorrected"
+    assert s.kinds(events) == ["OutcomeReconciled", follows]
+    assert cell.state.operation(grant.operation).charged_tokens == 40
     assert (events[0].source, events[0].epoch, events[0].author) == ("operator", 1, "op")
     assert (s.phase(cell, grant), s.used(cell, "slots")) == (phase, 0)
     assert s.one(e.ManualActionRefused, cell.run(told)).code == Code.NOT_UNKNOWN

@@ -222,7 +222,7 @@ def test_another_life_of_the_member_does_not_speak_for_the_older_attempt():
     (evidence,) = cell.run(c.result(first, member_epoch="e2"))
     assert (type(evidence), evidence.code) == (e.ResultRefusedStale, Code.EPOCH_SUPERSEDED)
     refused = s.one(e.UsageRefused, cell.run(c.usage(first, 60, member_epoch="e2")))
-    assert refused.code == Code.EPOCH_SUPERSEDED
+    assert refused.code == Code.NOT_ITS_MEMBER
     assert used(cell) == (2, 200)
 
 

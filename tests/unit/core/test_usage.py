@@ -182,7 +182,73 @@ def test_usage_of_a_call_under_way_is_refused_since_its_result_will_bring_it():
     cell.run(c.start(grant))
     assert s.one(e.UsageRefused, cell.run(c.usage(grant, 70))).code == Code.NOT_UNKNOWN
     other = s.one(e.UsageRefused, cell.run(c.usage(grant, 70, member="n")))
-    assert other.code == Code.EPOCH_SUPERSEDED
+    assert other.code == Code.NOT_ITS_MEMBER
+
+
+def test_of_a_closed_attempt_only_its_own_member_may_tell_the_usage():
+    cell = cell_of(unknown_hold_ms=1_000)
+    ended_one = ended(cell)
+    forfeited = s.unknown(cell, c.submitted("a", "2"))
+    s.one(e.ReservationForfeited, cell.run(after_ms=1_000))
+    cell.take_over()
+    for grant in (ended_one, forfeited):
+        for other in ({"member": "n"}, {"member_epoch": "e2"}, {"attempt": 2}):
+            (refused,) = cell.run(c.usage(grant, 70, **other))
+            assert (type(refused), refused.code) == (e.UsageRefused, Code.NOT_ITS_MEMBER)
+        assert s.kinds(cell.run(c.usage(grant, 70))) == ["UsageCorrected"]
+    assert s.same_as_followed(cell)
+
+
+# -- what else tells of use after time has proved the end ---------------------------------------
+
+LATE = [
+    c.result,
+    lambda grant, **used: c.result(grant, "retryable", **used),
+    lambda grant, **used: c.evidence(grant, "completed", **used),
+    lambda grant, **used: c.reconcile(grant, "failed", **used),
+    lambda grant, **used: c.usage(grant, used["output_tokens"]),
+]
+
+
+def proved(amount="actual"):
+    """Time has proved that its call is over; nobody knows how it ended."""
+    cell = cell_of(amount, call_ms_max=1_000, unknown_hold_ms=10**6)
+    grant = s.unknown(cell, ONE)
+    assert s.one(e.ReservationSettled, cell.run(after_ms=10_000)).tokens_actual is None
+    return cell, grant
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize(("used", "counts"), [(70, 100), (400, 400)])
+def test_what_a_call_used_is_charged_when_it_is_told_after_the_proof_of_its_end(late, used, counts):
+    cell, grant = proved()
+    events = cell.run(late(grant, prompt_tokens=0, output_tokens=used))
+    corrected = s.one(e.UsageCorrected, events)
+    assert (corrected.tokens_before, corrected.tokens_actual) == (100, used)
+    assert cell.state.operation(grant.operation).charged_tokens == used
+    assert s.used(cell, "tokens") == counts
+    assert s.same_as_followed(cell)
+
+
+def test_a_late_end_without_figures_keeps_the_charge_of_the_proof():
+    for outcome in ("success", "not_sent"):
+        cell, grant = proved()
+        told = c.result(grant, outcome, prompt_tokens=None, output_tokens=None)
+        assert c.only(e.UsageCorrected, cell.run(told)) == []
+        assert cell.state.operation(grant.operation).charged_tokens == 100
+
+
+def test_what_a_person_tells_of_a_call_that_was_given_back_charges_nothing():
+    cell = cell_of()
+    grant = s.unknown(cell, ONE)
+    cell.run(c.reconcile(grant, "abandoned"))
+    cell.run(c.reconcile(grant, "not_executed"))
+    told = c.reconcile(grant, "completed", prompt_tokens=0, output_tokens=70)
+    assert s.kinds(cell.run(told)) == ["OutcomeReconciled"]
+    # Nobody remembers whose attempt it was: its usage is taken from whoever names it.
+    corrected = s.one(e.UsageCorrected, cell.run(c.usage(grant, 70, member="n")))
+    assert (corrected.tokens_before, corrected.tokens_actual) == (0, 70)
+    assert s.same_as_followed(cell)
 
 
 # -- a second settlement ------------------------------------------------------------------------
