@@ -106,14 +106,13 @@ def hold(windows: Iterable[Window], cost: Cost, *, now_ms: Millis) -> list[Charg
 
 
 class Clocking(msgspec.Struct, frozen=True, gc=False):
-    """What exits depend on beside the call: the step of entry time, and the takeover term."""
+    """What exits depend on beside the call: the step of entry time, and who sets them."""
 
     now_ms: Millis
     """Window time: entry time less all time steps."""
     stepped_ms: Millis
     """Sum of all time steps; windows run in entry time less this, so a step moves all exits."""
     epoch: int
-    term_ms: Millis
 
 
 def set_arrival(
@@ -130,22 +129,19 @@ def set_arrival(
     for charge, window in held:
         if window.config.kind == "concurrency" or window.config.instant == "completion":
             continue
-        if not window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
+        if not window.unset_exit(charge):
             continue
-        aged = charge.exit_ms is not None and charge.authority_epoch < clocking.epoch
+        if charge.exit_ms is None:  # else a takeover term stays, whatever a report says
+            charge.authority_epoch = clocking.epoch
         exit_at = exit_ms(window.config, latest_ms=latest_ms, send_within_ms=send_within_ms)
         charge.exit_ms = Millis(exit_at - clocking.stepped_ms)
-        if aged:  # accepted before a takeover: the report does not take its term away
-            window.set_exit(charge.amount, Millis(charge.exit_ms + clocking.term_ms), aged=True)
-        else:
-            charge.authority_epoch = clocking.epoch
-            window.set_exit(charge.amount, charge.exit_ms)
+        window.set_exit(charge.amount, charge.exit_ms, charge.authority_epoch)
 
 
 def give_back(held: Iterable[tuple[Charge, Window]], clocking: Clocking) -> None:
     """The reservation ends unused: everything returns (what has left already has returned)."""
     for charge, window in held:
-        if window.unset_exit(charge, epoch=clocking.epoch, term_ms=clocking.term_ms):
+        if window.unset_exit(charge):
             window.charge(-charge.amount, clocking.now_ms)
 
 
@@ -170,13 +166,7 @@ def settle(
         change = amount - charge.amount
         if charge.exit_ms is not None:
             if change:
-                window.correct(
-                    charge,
-                    change,
-                    now_ms=clocking.now_ms,
-                    epoch=clocking.epoch,
-                    term_ms=clocking.term_ms,
-                )
+                window.correct(charge, change, now_ms=clocking.now_ms)
             continue
         window.charge(change, clocking.now_ms)
         exit_at = exit_ms(config, latest_ms=now_ms, send_within_ms=send_within_ms)

@@ -244,11 +244,11 @@ def activated(state: State, event: ConfigActivated) -> None:
     An operator who configures a domain also ends its pause.
     """
     row = ConfigRow(event.version, event.cell, event.domain, event.tenant, event.pool)
-    term_ms = state.clocking.term_ms
+    term_ms = state.config.aging.term_ms
     state.config.configure(event.scope, event.name, row, now_ms=state.window_now_ms)
-    if state.clocking.term_ms != term_ms:
+    if longer_ms := state.config.aging.term_ms - term_ms:
         for window in state.config.windows.values():
-            window.age_again(Millis(state.clocking.term_ms - term_ms))
+            window.age(Millis(longer_ms))
     for name, domain in state.config.domains.items():
         if event.tenant is not None or (event.domain is not None and name == event.name):
             domain.row.review_from, domain.review_due = 0, True

@@ -8,6 +8,7 @@ from schemas.units import Millis
 
 from .costs import Cost, Reserving, cost_of
 from .due import Due
+from .exits import Aging, takeover_term_ms
 from .fairness import Lane
 from .rows import ConfigRow, DomainRow
 from .tables import Overlay, Table, pack
@@ -73,6 +74,7 @@ class Configured:
         self._rows = rows
         self._now_ms = Millis(0)
         self.bounds = DEFAULT_BOUNDS
+        self.aging = Aging(0, takeover_term_ms(DEFAULT_BOUNDS.clock_bound_ms))
         self.domains: dict[DomainId, Domain] = {}
         self.tenants: dict[TenantId, TenantConfig] = {}
         self.pools: dict[PoolId, PoolConfig] = {}
@@ -118,6 +120,7 @@ class Configured:
         """Let memory follow a configuration that the rows hold."""
         if row.cell is not None:
             self.bounds = row.cell
+            self.aging.term_ms = takeover_term_ms(row.cell.clock_bound_ms)
         elif row.pool is not None:
             self.pools[PoolId(name)] = row.pool
         elif row.tenant is not None:
@@ -166,5 +169,5 @@ class Configured:
                 self.windows[key].configure(config, self._now_ms)
             else:
                 due = self.domains[domain].due
-                self.windows[key] = Window(self._rows, scope, domain, config, due)
+                self.windows[key] = Window(self._rows, scope, domain, config, due, self.aging)
         return [self.windows[scope, domain, name] for name in wanted]

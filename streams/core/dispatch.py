@@ -221,7 +221,7 @@ def _must_leave(
         )
     # No exit lies beyond this, so that a later deadline needs no look at the buckets.
     furthest = max(w.config.reset_uncertainty_ms + (w.config.window_ms or 0) for w in windows)
-    furthest += domain.config.send_within_ms + domain.config.transit_ms + state.clocking.term_ms
+    furthest += domain.config.send_within_ms + domain.config.transit_ms + state.config.aging.term_ms
     if head.deadline_ms > state.now_ms + 2 * furthest:
         return None
     earliest = earliest_ms(windows, cost, now_ms=state.window_now_ms)

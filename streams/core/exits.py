@@ -22,6 +22,8 @@ Rounded up to a bucket of W/256, but for a known reset, which no rounding makes 
 
 from bisect import bisect_right
 
+import msgspec
+
 from schemas.inputs import DimensionConfig
 from schemas.units import Millis
 
@@ -66,13 +68,25 @@ def _ends_ms(dimension: DimensionConfig, reset_ms: int, window_ms: int, at_ms: i
     return ends_ms
 
 
+class Aging(msgspec.Struct, gc=False):
+    """What takeovers add: a charge that lives over one leaves a takeover term later, once."""
+
+    epoch: int = 0
+    """Of the owner in force."""
+    term_ms: Millis = Millis(0)
+
+    def leaves_ms(self, epoch: int, exit_at: Millis) -> Millis:
+        """When a charge leaves that got this exit in that epoch."""
+        return Millis(exit_at + self.term_ms) if epoch < self.epoch else exit_at
+
+
 def takeover_term_ms(clock_bound_ms: Millis) -> Millis:
     """How far entry time may run ahead over takeovers; added once to a charge over one."""
     return Millis(clock_bound_ms + CLOCK_SPREAD_MS)
 
 
-def parse_bucket_key(key: bytes) -> tuple[str, str, str, bool, Millis]:
-    """Scope, domain, dimension, aged and exit of a row of `Table.BUCKET`."""
+def parse_bucket_key(key: bytes) -> tuple[str, str, str, int, Millis]:
+    """Scope, domain, dimension, epoch and exit of a row of `Table.BUCKET`."""
     scope, domain, dimension, rest = key.split(b"\x00", 3)
-    aged, exit_at = int.from_bytes(rest[:8], "big"), int.from_bytes(rest[8:16], "big")
-    return scope.decode(), domain.decode(), dimension.decode(), bool(aged), Millis(exit_at)
+    epoch, exit_at = int.from_bytes(rest[:8], "big"), int.from_bytes(rest[8:16], "big")
+    return scope.decode(), domain.decode(), dimension.decode(), epoch, Millis(exit_at)

@@ -32,9 +32,8 @@ def _load_config(state: State) -> None:
     for key, row in rows.load(Table.CONFIG):
         config.apply(key.decode().split("\x00")[1], row)
     for key, amount in rows.load(Table.BUCKET):
-        scope, name, dimension, aged, exit_at = parse_bucket_key(key)
-        window = config.windows[scope, name, dimension]
-        window.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
+        scope, name, dimension, epoch, exit_at = parse_bucket_key(key)
+        config.windows[scope, name, dimension].load_bucket((epoch, exit_at), amount)
 
 
 def _load_members(state: State) -> None:

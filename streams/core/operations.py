@@ -198,7 +198,7 @@ class Charge(msgspec.Struct, array_like=True, gc=False):
     exit_ms: Millis | None = None
     """When it leaves the window; None while unstarted, and for what is held to the end."""
     authority_epoch: int = 0
-    """Epoch in which the exit was set: a takeover since then has moved it once."""
+    """Epoch in which the exit was first set: a takeover since then adds its term, once."""
 
 
 class Uncertain(msgspec.Struct, array_like=True, gc=False, kw_only=True):

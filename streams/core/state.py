@@ -16,7 +16,6 @@ from . import lanes
 from .budgets import Clocking
 from .configured import Configured, Domain, tenant_scope
 from .counters import Counter
-from .exits import takeover_term_ms
 from .fairness import Lane
 from .holds import Holds
 from .operations import ATTEMPTED, AttemptRow, Charge, OperationRow
@@ -37,6 +36,7 @@ class State:
         self.cell: CellRow = self.rows.get(Table.CELL, b"") or CellRow()
         self.positions: dict[tuple[int, int], int] = {}
         self.config = Configured(self.rows)
+        self.config.aging.epoch = self.cell.epoch
         self.pools = Pools(self.rows)
         self.attempts: dict[OperationId, AttemptRow] = {}
         self._waiting: dict[TenantId, tuple[bytes, WaitingRow]] = {}
@@ -61,6 +61,7 @@ class State:
         cell = self.cell
         cell.generation, cell.height, cell.epoch = header.generation, header.height, header.epoch
         cell.time_ms = header.time_ms
+        self.config.aging.epoch = cell.epoch
         self.rows.put(Table.CELL, b"", cell)
         if header.time_step_ms:
             cell.stepped_ms = Millis(cell.stepped_ms + header.time_step_ms)
@@ -70,7 +71,7 @@ class State:
             self.rows.put(Table.TAKEN, pack(run.topic, run.partition), run.next)
         if header.takeover:
             for window in self.config.windows.values():
-                window.age(self.clocking.term_ms)
+                window.age(self.config.aging.term_ms)
             self.dirty = dict.fromkeys(sorted(self.config.domains))
         for domain in self.config.domains.values():
             self._leave_windows(domain)
@@ -115,8 +116,7 @@ class State:
     @property
     def clocking(self) -> Clocking:
         """What window exits depend on."""
-        term_ms = takeover_term_ms(self.config.bounds.clock_bound_ms)
-        return Clocking(self.window_now_ms, self.cell.stepped_ms, self.cell.epoch, term_ms)
+        return Clocking(self.window_now_ms, self.cell.stepped_ms, self.cell.epoch)
 
     @property
     def bounds(self) -> CellConfig:

@@ -51,7 +51,7 @@ class Table:
     CANCEL: Final = 14
     """(operation id, tenant) -> was it cancelled before it was submitted?"""
     BUCKET: Final = 15
-    """(level, domain, dimension, aged, exit) -> how much leaves the window at that instant?"""
+    """(level, domain, dimension, epoch, exit) -> how much leaves the window at that instant?"""
     DOMAIN: Final = 16
     """domain -> how much waits in it, and what was last deferred?"""
     PARKED: Final = 17

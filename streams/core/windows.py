@@ -12,7 +12,7 @@ gets. It is tested before the call is added, so that a head larger than the burs
 the window owes. None of this is a matter of overshoot: that the exits prevent alone.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -21,8 +21,13 @@ from schemas.units import NANOS_PER_MILLI, Millis
 
 from . import pace
 from .due import Due
+from .exits import Aging
 from .operations import Charge
 from .tables import Overlay, Table, pack
+
+Bucket = tuple[int, Millis]
+"""Charges that leave together: the epoch in which they got their exit, and that exit. By the exit
+alone, one that has left could be taken for another that leaves there after a takeover term."""
 
 
 class WindowRow(msgspec.Struct, array_like=True, gc=False):
@@ -51,16 +56,17 @@ class Window:
         domain: str,
         config: DimensionConfig,
         due: "Due[Window]",
+        aging: Aging,
     ) -> None:
         self.scope = scope
         self.level, _, self.tenant = scope.partition(":")
         self._rows = rows
         self._key = pack(scope, domain, config.name)
         self._row: WindowRow = rows.get(Table.WINDOW, self._key) or WindowRow()
-        self._buckets: dict[tuple[bool, Millis], int] = {}
-        """(aged, exit) -> amount; aged charges have had their takeover term."""
-        self._exits: list[tuple[Millis, bool]] = []
-        self._due = due
+        self._buckets: dict[Bucket, int] = {}
+        self._exits: list[tuple[Millis, Bucket]] = []
+        """When each leaves, the takeover term included."""
+        self._due, self._aging = due, aging
         self.watched_ms: Millis | None = None
         self._debt = 0
         """Of a bucket: what has arrived and was not refilled at the last look."""
@@ -125,7 +131,7 @@ class Window:
     def next_exit_ms(self) -> Millis | None:
         """The earliest instant at which something leaves, in the window's own time."""
         exits = self._exits
-        while exits and (exits[0][1], exits[0][0]) not in self._buckets:
+        while exits and exits[0][1] not in self._buckets:
             heappop(exits)  # its charges have moved
         return exits[0][0] if exits else None
 
@@ -144,7 +150,7 @@ class Window:
         if self._is_bucket:
             return self._refilled_at(amount)
         missing = amount - self.free
-        for (_, exit_at), leaving in sorted(self._buckets.items(), key=lambda item: item[0][1]):
+        for exit_at, leaving in self._in_order():
             missing -= leaving
             if missing <= 0:
                 return exit_at
@@ -153,8 +159,7 @@ class Window:
     def _refilled_at(self, amount: int) -> Millis | None:
         room, drained_ns = self.config.limit - amount - self._row.used, self._row.drained_ns
         at_ms, step = self._due.now_ms, self._rate.step
-        exits = sorted((exit_at, leaving) for (_, exit_at), leaving in self._buckets.items())
-        for exit_at, leaving in (*exits, (None, 0)):
+        for exit_at, leaving in (*self._in_order(), (None, 0)):
             if room >= 0:
                 falls_ms = max(at_ms, self._rate.falls_ms(drained_ns, room // step * step))
                 if exit_at is None or falls_ms < exit_at:
@@ -164,11 +169,19 @@ class Window:
                 at_ms, room = exit_at, room + leaving
         return None
 
-    def load_bucket(self, *, aged: bool, exit_at: Millis, amount: int) -> None:
+    def _in_order(self) -> list[tuple[Millis, int]]:
+        """When what leaves."""
+        return sorted((self._aging.leaves_ms(*one), n) for one, n in self._buckets.items())
+
+    def load_bucket(self, bucket: Bucket, amount: int) -> None:
         """Remember a bucket that the store has, at opening."""
-        self._buckets[aged, exit_at] = amount
-        heappush(self._exits, (exit_at, aged))
-        self._due.watch(self, exit_at)
+        self._buckets[bucket] = amount
+        self._expect(bucket)
+
+    def _expect(self, bucket: Bucket) -> None:
+        leaves_ms = self._aging.leaves_ms(*bucket)
+        heappush(self._exits, (leaves_ms, bucket))
+        self._due.watch(self, leaves_ms)
 
     def add(self, amount: int) -> None:
         """Count an amount from now on, or less of it again; without an exit."""
@@ -193,41 +206,42 @@ class Window:
         row = self._row
         row.drained_ns = self._rate.drained_ns(row.drained_ns, amount, now_ms=now_ms)
 
-    def set_exit(self, amount: int, exit_at: Millis, *, aged: bool = False) -> None:
-        """Let an amount that counts already leave at `exit_at`."""
+    def set_exit(self, amount: int, exit_at: Millis, epoch: int | None = None) -> None:
+        """Let an amount that counts already leave at `exit_at`, and later after a takeover.
+
+        Args:
+            amount: may be negative, to let less leave.
+            exit_at: as `exits.exit_ms` has it.
+            epoch: in which it was first known; None: that of the owner in force.
+        """
         if amount == 0:
             return
-        key = (aged, exit_at)
-        if key not in self._buckets:
-            heappush(self._exits, (exit_at, aged))
-            self._due.watch(self, exit_at)
-        self._put_bucket(key, self._buckets.get(key, 0) + amount)
+        bucket = (self._aging.epoch if epoch is None else epoch, exit_at)
+        if bucket not in self._buckets:
+            self._expect(bucket)
+        self._put_bucket(bucket, self._buckets.get(bucket, 0) + amount)
 
-    def unset_exit(self, charge: Charge, *, epoch: int, term_ms: Millis) -> bool:
+    def unset_exit(self, charge: Charge) -> bool:
         """Take a charge out of its bucket, so that it counts without an exit again.
 
         Returns: False if it has left the window already; then nothing changes.
         """
         if charge.exit_ms is None:
             return True
-        key = _bucket(charge, charge.exit_ms, epoch, term_ms)
-        if self._has_left(charge, key):
+        if self._has_left(charge, charge.exit_ms):
             return False
-        self.set_exit(-charge.amount, key[1], aged=key[0])
+        self.set_exit(-charge.amount, charge.exit_ms, charge.authority_epoch)
         return True
 
-    def correct(
-        self, charge: Charge, change: int, *, now_ms: Millis, epoch: int, term_ms: Millis
-    ) -> None:
+    def correct(self, charge: Charge, change: int, *, now_ms: Millis) -> None:
         """Count more or less for a charge that has an exit, unless it has left already.
 
         What has arrived in a bucket is refilled for all alike: an overdraft still adds to that, a
         refund comes too late to be told from what others have to refill.
         """
         assert charge.exit_ms is not None, "Expected a charge with an exit"
-        key = _bucket(charge, charge.exit_ms, epoch, term_ms)
-        if not self._has_left(charge, key):
-            self.set_exit(change, key[1], aged=key[0])
+        if not self._has_left(charge, charge.exit_ms):
+            self.set_exit(change, charge.exit_ms, charge.authority_epoch)
             self.charge(change, now_ms)
         elif self._is_bucket and change > 0:
             self._drain(change, now_ms)
@@ -243,58 +257,42 @@ class Window:
         opened, before = self._is_shut and self.opens_ms <= now_ms, self.used
         self._due.now_ms, self._is_shut = now_ms, self.opens_ms > now_ms
         while self._exits and self._exits[0][0] <= now_ms:
-            exit_at, aged = heappop(self._exits)
-            amount = self._buckets.get((aged, exit_at))
+            leaves_ms, bucket = heappop(self._exits)
+            amount = self._buckets.get(bucket)
             if amount is not None:
-                self._put_bucket((aged, exit_at), 0)
+                self._put_bucket(bucket, 0)
                 if self._is_bucket:
-                    self._drain(amount, exit_at)
+                    self._drain(amount, leaves_ms)
                 self.add(-amount)
         self._look(now_ms)
         self._due.watch(self, self.due_ms)
         return opened or self.used < before
 
-    def age(self, term_ms: Millis) -> None:
-        """A takeover: every charge that has not had its term yet leaves that much later.
+    def age(self, by_ms: Millis) -> None:
+        """A takeover, or another takeover term: what has lived over one leaves by so much later.
 
         And a bucket is refilled that much later, since each owner may read another time.
         """
-        self._move(aged=False, by_ms=term_ms)
-        self._refill_later(term_ms)
-
-    def age_again(self, by_ms: Millis) -> None:
-        """The term itself has changed, so the exits that it has moved move by the difference."""
-        self._move(aged=True, by_ms=by_ms)
-        self._refill_later(max(Millis(0), by_ms))
-
-    def _refill_later(self, by_ms: Millis) -> None:
-        if self._is_bucket and self._row.drained_ns:
+        self._exits = [(self._aging.leaves_ms(*bucket), bucket) for bucket in self._buckets]
+        heapify(self._exits)
+        self._due.watch(self, self.next_exit_ms)
+        if self._is_bucket and self._row.drained_ns and by_ms > 0:
             self._row.drained_ns = self._row.drained_ns + by_ms * NANOS_PER_MILLI
             self._put()
 
-    def _move(self, *, aged: bool, by_ms: Millis) -> None:
-        found = [(at, amount) for (was, at), amount in sorted(self._buckets.items()) if was is aged]
-        for exit_at, _ in found:
-            self._put_bucket((aged, exit_at), 0)
-        for exit_at, amount in found:
-            self.set_exit(amount, Millis(exit_at + by_ms), aged=True)
-
-    def _has_left(self, charge: Charge, key: tuple[bool, Millis]) -> bool:
+    def _has_left(self, charge: Charge, exit_at: Millis) -> bool:
         """A charge is in its bucket until it leaves; one of nothing has none, so time tells."""
-        return key not in self._buckets if charge.amount else key[1] <= self._due.now_ms
+        bucket = (charge.authority_epoch, exit_at)
+        if charge.amount:
+            return bucket not in self._buckets
+        return self._aging.leaves_ms(*bucket) <= self._due.now_ms
 
-    def _put_bucket(self, key: tuple[bool, Millis], amount: int) -> None:
-        aged, exit_at = key
-        row_key = self._key + int(aged).to_bytes(8, "big") + exit_at.to_bytes(8, "big")
+    def _put_bucket(self, bucket: Bucket, amount: int) -> None:
+        epoch, exit_at = bucket
+        row_key = self._key + epoch.to_bytes(8, "big") + exit_at.to_bytes(8, "big")
         if amount:
-            self._buckets[key] = amount
+            self._buckets[bucket] = amount
             self._rows.put(Table.BUCKET, row_key, amount)
         else:
-            del self._buckets[key]
+            del self._buckets[bucket]
             self._rows.delete(Table.BUCKET, row_key)
-
-
-def _bucket(charge: Charge, exit_at: Millis, epoch: int, term_ms: Millis) -> tuple[bool, Millis]:
-    """Where the charge is now: a takeover since it got its exit has moved it once."""
-    aged = charge.authority_epoch < epoch
-    return aged, Millis(exit_at + term_ms) if aged else exit_at

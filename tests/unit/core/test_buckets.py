@@ -8,7 +8,7 @@ from schemas import events as e
 from streams.core.budgets import earliest_ms
 from streams.core.costs import Cost
 from streams.core.due import Due
-from streams.core.exits import exit_ms, parse_bucket_key
+from streams.core.exits import Aging, exit_ms, parse_bucket_key
 from streams.core.pace import Rate
 from streams.core.rows import KINDS
 from streams.core.tables import Overlay, Table
@@ -25,7 +25,8 @@ TEN = partial(BUCKET, "requests", 10)
 
 def bucket(limit=10, rows=None, **over):
     dimension = BUCKET("tokens", limit, **over)
-    return Window(Overlay(rows or c.MemoryRows(), KINDS), "domain", "d", dimension, Due())
+    overlay = Overlay(rows or c.MemoryRows(), KINDS)
+    return Window(overlay, "domain", "d", dimension, Due(), Aging(1, TERM_MS))
 
 
 # -- arithmetic ---------------------------------------------------------------------------------
@@ -106,13 +107,14 @@ def test_a_takeover_delays_what_is_being_refilled_and_what_will_be():
     one.set_exit(3, 1_000)
     one.set_exit(3, 1_400)
     one.leave(1_050)
+    one._aging.epoch = 2
     one.age(TERM_MS)
     assert one.next_exit_ms == 1_400 + TERM_MS
     one.leave(1_101)
     assert one.used == 7
     one.leave(1_101 + TERM_MS)
     assert one.used == 5
-    one.age_again(10)
+    one.age(10)
     one.leave(1_101 + TERM_MS)
     assert one.used == 6
 
@@ -153,9 +155,9 @@ def test_a_bucket_remembers_in_rows_what_is_missing():
     again = bucket(rows=rows)
     for table, key in rows.values:
         if table is Table.BUCKET:
-            *_, aged, exit_at = parse_bucket_key(key)
+            *_, epoch, exit_at = parse_bucket_key(key)
             amount = one._rows.get(Table.BUCKET, key)
-            again.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
+            again.load_bucket((epoch, exit_at), amount)
     again.leave(1_200)
     assert (again.used, again.due_ms) == (one.used, one.due_ms) == (6, 1_201)
 
@@ -190,7 +192,7 @@ def test_a_paused_bucket_that_opens_again_has_refilled_meanwhile():
     one.configure(BUCKET("tokens", 0), 900)
     rows.write(one._rows.drain())
     one = bucket(0, rows=rows)
-    one.load_bucket(aged=False, exit_at=1_000, amount=10)
+    one.load_bucket((1, 1_000), 10)
     one.leave(1_501)
     one.configure(BUCKET("tokens", 10), 1_501)
     assert one.free == 5

@@ -9,6 +9,7 @@ from schemas.inputs import TenantBudget
 from streams.core.budgets import check
 from streams.core.costs import Cost
 from streams.core.due import Due
+from streams.core.exits import Aging
 from streams.core.outcomes import Binds, Fits, Paced
 from streams.core.pace import Rate, opens_ms
 from streams.core.rows import KINDS
@@ -23,9 +24,8 @@ TEN_A_SECOND = partial(c.dimension, "requests", 10, window_ms=1_000)
 
 
 def window(name="tokens", limit=100, scope="domain", **over):
-    return Window(
-        Overlay(c.MemoryRows(), KINDS), scope, "d", c.dimension(name, limit, **over), Due()
-    )
+    rows, config = Overlay(c.MemoryRows(), KINDS), c.dimension(name, limit, **over)
+    return Window(rows, scope, "d", config, Due(), Aging())
 
 
 # -- arithmetic ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from streams.core.budgets import earliest_ms
 from streams.core.costs import Cost
 from streams.core.due import Due
-from streams.core.exits import bucket_ms, exit_ms, parse_bucket_key, takeover_term_ms
+from streams.core.exits import Aging, bucket_ms, exit_ms, parse_bucket_key, takeover_term_ms
 from streams.core.limits import LIMIT_MAX, WINDOW_MS_MAX
 from streams.core.operations import Charge
 from streams.core.rows import KINDS
@@ -17,9 +17,14 @@ TERM_MS = 121
 """100 ms of clock bound and 21 ms of spread."""
 
 
-def window(limit=100, rows=None, **over):
-    overlay = Overlay(rows or c.MemoryRows(), KINDS)
-    return Window(overlay, "domain", "d", c.dimension("tokens", limit, **over), Due())
+def window(limit=100, rows=None, aging=None, **over):
+    overlay, config = Overlay(rows or c.MemoryRows(), KINDS), c.dimension("tokens", limit, **over)
+    return Window(overlay, "domain", "d", config, Due(), aging or Aging(1, TERM_MS))
+
+
+def take_over(one):
+    one._aging.epoch += 1
+    one.age(one._aging.term_ms)
 
 
 # -- arithmetic ---------------------------------------------------------------------------------
@@ -148,7 +153,7 @@ def test_charges_with_one_exit_share_a_bucket_and_each_can_be_taken_out():
     for charge in charges:
         one.add(charge.amount)
         one.set_exit(charge.amount, 1_000)
-    assert one.unset_exit(charges[0], epoch=1, term_ms=TERM_MS)
+    assert one.unset_exit(charges[0])
     assert (one.leaving, one.used) == (20, 30)
     one.leave(1_000)
     assert one.used == 10
@@ -160,8 +165,8 @@ def test_a_charge_that_has_left_cannot_be_taken_out_or_corrected():
     one.set_exit(30, 1_000)
     one.leave(1_000)
     charge = Charge("domain", "tokens", 30, 1_000, 1)
-    assert not one.unset_exit(charge, epoch=1, term_ms=TERM_MS)
-    one.correct(charge, 500, now_ms=1_000, epoch=1, term_ms=TERM_MS)
+    assert not one.unset_exit(charge)
+    one.correct(charge, 500, now_ms=1_000)
     assert (one.used, one.leaving) == (0, 0)
 
 
@@ -170,9 +175,7 @@ def test_an_overdraft_over_a_reservation_of_nothing_counts_until_the_exit(now_ms
     one = window()
     one.set_exit(0, 1_000)
     one.leave(now_ms)
-    one.correct(
-        Charge("domain", "tokens", 0, 1_000, 1), 40, now_ms=now_ms, epoch=1, term_ms=TERM_MS
-    )
+    one.correct(Charge("domain", "tokens", 0, 1_000, 1), 40, now_ms=now_ms)
     assert (one.used, one.leaving) == (used, used)
     one.leave(1_000)
     assert (one.used, one.leaving) == (0, 0)
@@ -182,27 +185,42 @@ def test_a_takeover_moves_each_exit_once_by_its_term():
     one = window()
     one.add(30)
     one.set_exit(30, 1_000)
-    one.age(TERM_MS)
-    one.age(TERM_MS)
+    take_over(one)
+    take_over(one)
     charge = Charge("domain", "tokens", 30, 1_000, authority_epoch=1)
     one.leave(1_000 + TERM_MS - 1)
     assert one.used == 30
-    one.correct(charge, -10, now_ms=1_000, epoch=3, term_ms=TERM_MS)
+    one.correct(charge, -10, now_ms=1_000)
     assert (one.used, one.leaving) == (20, 20)
     one.leave(1_000 + TERM_MS)
     assert one.used == 0
 
 
-def test_when_the_term_changes_the_exits_it_has_moved_move_by_the_difference():
+def test_what_has_left_is_not_taken_for_what_leaves_there_after_a_takeover_term():
     one = window()
+    charges = [Charge("domain", "tokens", 30, 1_000, epoch) for epoch in (1, 2)]
+    for charge in charges:
+        one.add(30)
+        one.set_exit(30, 1_000)
+        if charge.authority_epoch == 1:
+            take_over(one)  # the first leaves at 1,121 now, where the second would if it were there
+    one.leave(1_000)
+    take_over(one)
+    assert [one.unset_exit(charge) for charge in charges[::-1]] == [False, True]
+    assert one.used == 30
+
+
+def test_when_the_term_changes_the_exits_it_has_moved_move_by_the_difference():
+    one = window(aging=Aging(1, 100))
     for exit_at in (1_000, 1_050):  # one moves onto where the other was
         one.add(30)
         one.set_exit(30, exit_at)
-    one.age(100)
+    take_over(one)
     one.add(1)
     one.set_exit(1, 1_000)
-    one.age_again(50)
-    assert [exit_at for _, exit_at in sorted(one._buckets)] == [1_000, 1_150, 1_200]
+    one._aging.term_ms = 150
+    one.age(50)
+    assert one._in_order() == [(1_000, 1), (1_150, 30), (1_200, 30)]
     one.leave(1_149)
     assert one.used == 60
     one.leave(1_150)
@@ -236,16 +254,16 @@ def test_a_window_remembers_itself_and_its_buckets_in_rows():
     one = window(rows=rows)
     one.add(30)
     one.set_exit(20, 1_000)
-    one.age(TERM_MS)
+    take_over(one)
     one.set_exit(10, 1_000)
     rows.write(one._rows.drain())
-    again = window(rows=rows)
+    again = window(rows=rows, aging=one._aging)
     for (table, key), value in rows.values.items():
         if table is Table.BUCKET:
-            *names, aged, exit_at = parse_bucket_key(key)
+            *names, epoch, exit_at = parse_bucket_key(key)
             assert names == ["domain", "d", "tokens"]
             amount = one._rows.get(Table.BUCKET, key)
-            again.load_bucket(aged=aged, exit_at=exit_at, amount=amount)
+            again.load_bucket((epoch, exit_at), amount)
             assert value
     assert (again.used, again._buckets, again.next_exit_ms) == (30, one._buckets, 1_000)
 
