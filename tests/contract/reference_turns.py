@@ -55,12 +55,7 @@ class Turns(Saving):
             queue = [one for one in fitting if self.lane(one) == self.lane(turn.operation)]
             fifo = verdict == "fits" and self.ledger.domains[domain].policy == "fifo"
             passed = turn.skipped
-            if passed is not None and verdicts.get(passed) not in (
-                "stays",
-                "floor",
-                "maybe",
-                "held",
-            ):
+            if passed is not None and verdicts.get(passed) in (None, "fits", "deadline"):
                 passed = None
             self.grant(queue[0] if fifo else turn.operation, passed)
         elif fitting:
@@ -86,9 +81,11 @@ class Turns(Saving):
             by_floor = verdict == "floor" and turn == Turn(head, by_floor=True, skipped=None)
             if verdict == "fits" or by_floor:
                 self.grant(head, None)
+            elif not self.passes(domain, operation, turn):
+                return None
             elif verdict == "deadline" or (verdict == "not_before" and domain not in self.savers):
                 self.end(head, e.OperationExpired, Phase.EXPIRED, verdict)
-            elif domain in self.savers or not self.passes(domain, operation, turn):
+            elif domain in self.savers:
                 return None
             else:
                 self.begin(operation)
@@ -101,7 +98,8 @@ class Turns(Saving):
     def passes(self, domain: str, operation: OperationId, turn: Turn | None) -> bool:
         """Whether the other looks at the domain now: it decides here, or said that this one saves.
 
-        Nobody is passed over where nothing is decided, so that nobody has to save either.
+        Nobody is passed over where nothing is decided, so that nobody has to save either; and whose
+        deadline has passed there waits for his timer, which a silence holds back.
         """
         decides = turn is not None and self.work[turn.operation].asked.domain == domain
         return decides or operation in self.said_to_save
