@@ -55,7 +55,7 @@ class Turns(Saving):
             queue = [one for one in fitting if self.lane(one) == self.lane(turn.operation)]
             fifo = verdict == "fits" and self.ledger.domains[domain].policy == "fifo"
             passed = turn.skipped
-            if passed is not None and verdicts.get(passed) in (None, "fits", "deadline"):
+            if passed is not None and verdicts.get(passed) in (None, "fits"):
                 passed = None
             self.grant(queue[0] if fifo else turn.operation, passed)
         elif fitting:
