@@ -66,7 +66,8 @@ def tail(
     with journal_of(settings) as entries:
         end = entries.end()
         if end is None:
-            leave(Exit.TRY_LATER, f"Expected an answer about the journal of cell {settings.cell}")
+            cell, at = settings.cell, settings.bootstrap
+            leave(Exit.TRY_LATER, f"Expected the journal of cell {cell} at {at}, but none answers")
         newest: deque[Judged] = deque(maxlen=TAIL_RECORDS)
         try:
             for record in judged(entries, end=None if follow else end):

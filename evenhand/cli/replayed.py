@@ -17,7 +17,7 @@ from streams.shell.settings import Settings
 def journal_of(settings: Settings) -> Iterator[KafkaEntries]:
     """The journal of the cell that the settings name."""
     topic = full_name(settings.prefix, settings.cell, Topic.JOURNAL)
-    entries = KafkaEntries(bootstrap=settings.bootstrap, topic=topic)
+    entries = KafkaEntries(bootstrap=settings.bootstrap, topic=topic, quiet=True)
     try:
         yield entries
     finally:
