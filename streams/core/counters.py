@@ -98,7 +98,9 @@ class Counter:
         self.row = row
         self.rank = 0
         self.queues: dict[str, Queue] = {}
-        """By pool; only those in which something waits."""
+        """By place; only those in which something waits."""
+        self.shared: dict[str, Queue] = {}
+        """Those of them whose place is a whole pool, not one member of pool self."""
 
     @property
     def key(self) -> int:

@@ -5,6 +5,8 @@ A head that does not fit is passed over, so that no budget idles while another h
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
+from functools import partial
+from operator import le
 from typing import NamedTuple
 
 from schemas.codes import Code
@@ -20,8 +22,9 @@ from .configured import Domain
 from .counters import Counter
 from .fairness import Lane
 from .granting import grant
+from .heads import Stand
 from .outcomes import Binds, Fits, Paced
-from .queues import Queue, Waiting
+from .queues import Waiting
 from .state import State
 
 BUDGET, PACE, RESERVE, SAVER = "budget", "pace", "reserve", "saver"
@@ -85,6 +88,7 @@ class _Pass:
         self._state = state
         self._domain = domain
         self._order = order
+        self._is_free = partial(waiting.is_free, state, domain)
         self._held: dict[str, Held] = {}
         self._skipped: OperationId | None = None
         """The first that the shared budget holds back: every grant passes it over."""
@@ -96,19 +100,19 @@ class _Pass:
         state, domain = self._state, self._domain
         for lane in self._order:
             with closing(self._heads(lane)) as heads:
-                for counter, queue in heads:
-                    candidate = waiting.candidate(state, counter, queue)
-                    head, fit, keep = queue.head(), *self._fit(lane, candidate)
+                for counter, stand in heads:
+                    candidate = waiting.candidate(state, counter, stand)
+                    head, fit, keep = candidate[0], *self._fit(lane, candidate)
                     if not isinstance(fit, Fits):
                         if not isinstance(self._own_fit(counter, head), Fits):
-                            lane.set_aside(counter, queue)
+                            self._set_aside(lane, counter, stand)
                             continue
                         if self._narrow:
                             continue
                     if head.deadline_ms <= state.now_ms:  # its timer is still behind others
                         return [_expired(state, counter, head, "deadline")]
                     if isinstance(fit, Fits):
-                        skipped = self._skipped_by(candidate)
+                        skipped = self._skipped_by(lane, candidate)
                         return [grant(state, domain, lane, candidate, skipped=skipped)]
                     leaving = _must_leave(state, domain, counter, head)
                     if leaving is not None:
@@ -116,7 +120,7 @@ class _Pass:
                     self._hold(lane, candidate, fit, keep)
         return self._none_fits()
 
-    def _heads(self, lane: Lane) -> Generator[tuple[Counter, Queue], None, None]:
+    def _heads(self, lane: Lane) -> Generator[tuple[Counter, Stand], None, None]:
         """In order; behind the one that the shared budget holds back those for whom it has room."""
         domain = self._domain
         self._narrow = False
@@ -131,9 +135,13 @@ class _Pass:
             with closing(lane.in_order(self._is_free, most)) as others:
                 yield from others
 
-    def _is_free(self, place: str) -> bool:
-        state = self._state
-        return state.free_member(place) is not None and state.config.runs(place, self._domain.name)
+    def _set_aside(self, lane: Lane, counter: Counter, stand: Stand) -> None:
+        """Its own caps hold it back; where it stands for others they may have room for one."""
+        if stand.least is not None:
+            own = self._domain.tenant_windows.get(counter.tenant, ())
+            if all(map(le, stand.least, room(own, now_ms=self._state.window_now_ms))):
+                return
+        lane.set_aside(counter, stand)
 
     def _own_fit(self, counter: Counter, head: Waiting) -> Fits | Binds | Paced:
         """What the tenant's own caps say."""
@@ -141,11 +149,11 @@ class _Pass:
         own, cost = domain.tenant_windows.get(counter.tenant, ()), domain.cost_of(head)
         return check(own, cost, now_ms=self._state.window_now_ms)
 
-    def _skipped_by(self, candidate: waiting.Candidate) -> OperationId | None:
+    def _skipped_by(self, lane: Lane, candidate: waiting.Candidate) -> OperationId | None:
         """An older head of the same tenant, or else the one that every grant passes over."""
         head, _, counter = candidate
         if len(counter.queues) > 1:
-            oldest = waiting.candidates(self._state, self._domain, counter)[0][0]
+            oldest = lane.oldest(counter, self._is_free)
             if oldest is not head:
                 return oldest.operation
         return self._skipped

@@ -10,7 +10,7 @@ Sheng et al., OSDI 2024) serves the smallest `key = base + served // weight` fir
          A 5, B 10, C 10  A, now 10, and the round begins again: A B C A.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from enum import StrEnum
 from functools import partial
 from typing import assert_never
@@ -22,6 +22,7 @@ from schemas.units import Millis, Nanos
 
 from .costs import cost_of
 from .counters import Counter, CounterRow, LaneRow, correct, raise_to, reweigh
+from .heads import Stand
 from .index import Index, roof
 from .limits import HOLD_SHARE
 from .queues import Queue, Waiting
@@ -54,6 +55,8 @@ class Lane:
         self._key = pack(domain, lane)
         self.row: LaneRow = rows.get(Table.LANE, self._key) or LaneRow()
         self.counters: dict[TenantId, Counter] = {}
+        self.queues = 0
+        """In which something waits."""
         self._ring = Ring(self.row)
         self.configure(config)
 
@@ -75,7 +78,8 @@ class Lane:
             varying=tuple(unit for unit in VARYING if unit in units),
             cuts=self.policy is Policy.VIRTUAL_COUNTER,
         )
-        self._index_all()
+        self._index.put_anew(self._ring)
+        self._watch(self._ring)
 
     def counter(self, tenant: TenantId) -> Counter:
         """The tenant's counter, made at its first operation."""
@@ -92,9 +96,12 @@ class Lane:
             self.row.cost_max_ns = cost_ns
             self.put_row()
             credit_ns = roof(cost_ns)
-            if credit_ns > self._index.credit_ns or self.policy is Policy.DEFICIT_ROUND_ROBIN:
+            if credit_ns > self._index.credit_ns:
                 self._index.credit_ns = credit_ns
-                self._index_all()
+                if self.policy is Policy.VIRTUAL_COUNTER:
+                    self._index.put_anew(self._ring)
+            for counter in self._ring.owing():  # a visit is worth more than before
+                self._index.change(counter)
 
     def activate(self, counter: Counter) -> None:
         """Its first operation waits: idleness earns nothing, and it joins behind the others."""
@@ -106,9 +113,15 @@ class Lane:
         self.put_row()
         self._moved(counter)
 
-    def changed(self, counter: Counter) -> None:
-        """Another of its operations is the first in its queue, or its own caps have more room."""
-        self._index.change(counter)
+    def changed(self, counter: Counter, queue: Queue | None = None) -> None:
+        """Another operation is the first in this queue, or the tenant's caps have more room."""
+        self._index.change(counter, queue)
+
+    def turned(self, counter: Counter, queue: Queue, at: str) -> None:
+        """The place of a member of pool self is `FREE` or `TAKEN` now."""
+        if queue.at != at:
+            queue.at = at
+            self._index.change(counter, queue)
 
     def deactivate(self, counter: Counter) -> None:
         """Nothing of it waits any more."""
@@ -126,6 +139,7 @@ class Lane:
     def restore(self, counter: Counter) -> None:
         """At opening: put an active tenant where its row says."""
         self._ring.restore(counter)
+        self._watch([counter])
         self._index.change(counter)
 
     def reweigh(self, counter: Counter, weight: int) -> None:
@@ -179,18 +193,22 @@ class Lane:
 
     def in_order(
         self, is_free: Callable[[str], bool], room: tuple[int, ...] | None = None
-    ) -> Generator[tuple[Counter, Queue], None, None]:
-        """Queues whose place is free, the one whose turn it is first; see `Index.in_order`."""
-        self._index.renew_if_worn(self._ring, len(self._ring))
+    ) -> Generator[tuple[Counter, Stand], None, None]:
+        """Heads whose place is free, the one whose turn it is first; see `Index.in_order`."""
+        self._index.renew_if_worn(self._ring, self.queues)
         return self._index.in_order(is_free, room)
 
-    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Queue] | None:
-        """The queue whose turn it is, even if it was set aside."""
+    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Stand] | None:
+        """The head whose turn it is, even if it was set aside."""
         return self._index.first(is_free)
 
-    def set_aside(self, counter: Counter, queue: Queue) -> None:
+    def oldest(self, counter: Counter, is_free: Callable[[str], bool]) -> Waiting:
+        """The tenant's oldest head whose place is free, in an order that was looked at before."""
+        return self._index.oldest(counter, is_free)
+
+    def set_aside(self, counter: Counter, stand: Stand) -> None:
         """It comes no longer, until the tenant's counter, its heads or its own caps change."""
-        self._index.set_aside(counter, queue)
+        self._index.set_aside(counter, stand)
 
     def _turn(self, counter: Counter, head: Waiting) -> int:
         """What is smallest for whoever goes next; ties go by ring position."""
@@ -232,11 +250,14 @@ class Lane:
 
     def _moved(self, counter: Counter) -> None:
         self._put(counter)
+        if self.policy is Policy.DEFICIT_ROUND_ROBIN:
+            self._ring.watch(counter, self.row.cost_max_ns)
         self._index.change(counter)
 
-    def _index_all(self) -> None:
-        for counter in self._ring:
-            self._index.change(counter)
+    def _watch(self, counters: Iterable[Counter]) -> None:
+        if self.policy is Policy.DEFICIT_ROUND_ROBIN:
+            for counter in counters:
+                self._ring.watch(counter, self.row.cost_max_ns)
 
     def _put(self, counter: Counter) -> None:
         self._rows.put(Table.COUNTER, counter.row_key, counter.row)

@@ -11,6 +11,9 @@ large is left out as a whole:
 
 A key may rise while nobody looks: that of a tenant that waited blocked is cut to V - M/weight. It
 moves to a second order of its cell, by M/weight alone, which V does not change.
+
+In pool self each member is a place of its own. All that are free are one place here, and so are all
+others; heads of one tenant that are alike stand there as one (`Heads`).
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -23,13 +26,16 @@ from schemas.ids import TenantId
 
 from .costs import Cost
 from .counters import Counter, LaneRow
-from .queues import Queue, Waiting
+from .heads import Heads, Stand
+from .queues import FREE, TAKEN, Queue, Waiting
 
 OUTDATED_MAX = 64
-"""Items that nobody needs, beside three for each tenant, until all are put anew."""
+"""Items that nobody needs, beside three for each queue, until all are put anew."""
 
-Item = tuple[int, int, int, int, Counter, Queue]
+Item = tuple[int, int, int, int, Counter, Stand]
 """Key, ring position, admission sequence, a number of its own; whose it is, and where it waits."""
+Class = tuple[int, ...]
+"""Whether it is a run, and for each varying unit how much it takes."""
 
 
 class _Cell:
@@ -73,26 +79,46 @@ class Index:
         self._cost = cost
         self._varying = varying
         self._cuts = cuts
-        self._places: dict[str, dict[tuple[int, ...], _Cell]] = {}
+        self._places: dict[str, dict[Class, _Cell]] = {}
         self._aside: dict[str, _Cell] = {}
+        self._heads: dict[Counter, dict[tuple[str, Class], Heads]] = {}
         self._changed: dict[TenantId, Counter] = {}
+        self._turned: dict[Queue, Counter] = {}
+        """Queues of pool self with another head, or whose place was taken or freed."""
         self._serial = self._items = 0
 
     def __len__(self) -> int:
         """Items, outdated ones too."""
         return self._items
 
-    def change(self, counter: Counter) -> None:
-        """Its key or one of its heads is another; it is put in its place when somebody asks."""
+    def change(self, counter: Counter, queue: Queue | None = None) -> None:
+        """Its key or this queue is another; it is put in its place when somebody asks."""
         self._changed[counter.tenant] = counter
+        if queue is not None and queue.at != queue.pool:
+            if queue.count:
+                self._turned[queue] = counter
+            else:
+                self._turned.pop(queue, None)
 
-    def set_aside(self, counter: Counter, queue: Queue) -> None:
+    def put_anew(self, counters: Iterable[Counter]) -> None:
+        """These and nobody else wait; they are put in their places when somebody asks."""
+        self._places.clear()
+        self._aside.clear()
+        self._heads.clear()
+        self._items = 0
+        for counter in counters:
+            self._changed[counter.tenant] = counter
+            if len(counter.queues) > len(counter.shared):
+                own = (queue for queue in counter.queues.values() if queue.at != queue.pool)
+                self._turned.update(dict.fromkeys(own, counter))
+
+    def set_aside(self, counter: Counter, stand: Stand) -> None:
         """It comes no longer, until something of its tenant changes."""
-        self._stand(self._aside.setdefault(queue.pool, _Cell(())), counter, queue, queue.head())
+        self._put_in(self._aside.setdefault(stand.at, _Cell(())), counter, stand)
 
     def in_order(
         self, is_free: Callable[[str], bool], room: tuple[int, ...] | None
-    ) -> Generator[tuple[Counter, Queue], None, None]:
+    ) -> Generator[tuple[Counter, Stand], None, None]:
         """Heads with a free place, the one whose turn it is first.
 
         Args:
@@ -105,11 +131,15 @@ class Index:
         tops = [(*top, n) for n, cell in enumerate(cells) if (top := self._top(cell)) is not None]
         heapify(tops)
         passed: list[tuple[list[Item], Item]] = []
+        several: dict[Heads, tuple[_Cell, Counter]] = {}
         try:
             while tops:
                 item, order, n = tops[0]
                 yield item[4], item[5]
                 passed.append((order, heappop(order)))  # another is wanted; this one stands aside
+                if isinstance(item[5], Heads) and item[5].indexed is passed[-1][1]:
+                    several[item[5]] = cells[n], item[4]
+                    self._pass_over(cells[n], item[4], item[5])
                 top = self._top(cells[n])
                 if top is None:
                     heappop(tops)
@@ -118,48 +148,97 @@ class Index:
         finally:
             for order, item in passed:
                 heappush(order, item)
+            for heads, (cell, counter) in several.items():
+                heads.rewind()
+                self._put_in(cell, counter, heads)
 
-    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Queue] | None:
+    def first(self, is_free: Callable[[str], bool]) -> tuple[Counter, Stand] | None:
         """The head whose turn it is, even if it is set aside."""
         self._follow()
         cells = self._open_cells(is_free, None)
-        cells += [cell for place, cell in self._aside.items() if is_free(place)]
+        cells += [cell for at, cell in self._aside.items() if at == FREE or is_free(at)]
         tops = [top[0] for cell in cells if (top := self._top(cell)) is not None]
         return min(tops)[4:] if tops else None
 
+    def oldest(self, counter: Counter, is_free: Callable[[str], bool]) -> Waiting:
+        """The tenant's first head with a free place, as of the last look at the order."""
+        found = [queue.head() for at, queue in counter.shared.items() if is_free(at)]
+        of_members = self._heads.get(counter, {}).values()
+        found += [heads.oldest() for heads in of_members if heads.at == FREE]
+        return min(found)
+
     def renew_if_worn(self, counters: Iterable[Counter], count: int) -> None:
-        """Put everybody in place anew if most of the items are outdated."""
+        """Put everybody in place anew if most of the items are outdated; `count`: of queues."""
         if self._items > 4 * count + OUTDATED_MAX:
-            self._places.clear()
-            self._aside.clear()
-            self._items = 0
-            self._changed.update((counter.tenant, counter) for counter in counters)
+            self.put_anew(counters)
 
     def _follow(self) -> None:
         """Put whoever has changed where it belongs."""
+        if self._turned:
+            for queue, counter in self._turned.items():
+                self._add_head(counter, queue)
+            self._turned.clear()
         for counter in self._changed.values():
-            for queue in counter.queues.values():
+            for queue in counter.shared.values():
                 self._put(counter, queue)
+            if counter in self._heads:
+                self._put_heads(counter)
         self._changed.clear()
 
-    def _put(self, counter: Counter, queue: Queue) -> None:
+    def _add_head(self, counter: Counter, queue: Queue) -> None:
+        """A head of pool self stands beside those that are like it."""
         head = queue.head()
         cost = self._cost(head)
-        name = (head.is_run, *(_class(getattr(cost, unit)) for unit in self._varying))
-        cells, amounts = self._places.setdefault(queue.pool, {}), astuple(cost)
+        name = queue.at, () if queue.at == TAKEN else self._class_of(head, cost)
+        own, amounts = self._heads.setdefault(counter, {}), astuple(cost)
+        heads = own.get(name)
+        if heads is None:
+            heads = own[name] = Heads(queue.at, amounts)
+        self._serial += 1
+        heads.add((head.sequence, self._serial, queue), amounts)
+        self._items += 1
+
+    def _put_heads(self, counter: Counter) -> None:
+        own = self._heads[counter]
+        for name, heads in list(own.items()):
+            self._items -= heads.drop_outdated()
+            if heads.is_empty:
+                heads.indexed = None
+                del own[name]
+            else:
+                self._put(counter, heads)
+        if not own:
+            del self._heads[counter]
+
+    def _pass_over(self, cell: _Cell, counter: Counter, heads: Heads) -> None:
+        """The next of several stands where the first has stood."""
+        heads.pass_over()
+        self._items -= heads.drop_outdated()
+        if not heads.is_empty:
+            self._put_in(cell, counter, heads)
+
+    def _class_of(self, head: Waiting, cost: Cost) -> Class:
+        return (head.is_run, *[_class(getattr(cost, unit)) for unit in self._varying])
+
+    def _put(self, counter: Counter, stand: Stand) -> None:
+        head = stand.head()
+        cost = self._cost(head)
+        name = self._class_of(head, cost)
+        cells, amounts = self._places.setdefault(stand.at, {}), stand.least or astuple(cost)
         cell = cells.get(name)
         if cell is None:
             cell = cells[name] = _Cell(amounts)
         elif cell.least != amounts:
             cell.least = tuple(map(min, cell.least, amounts))
-        self._stand(cell, counter, queue, head)
+        self._put_in(cell, counter, stand)
 
-    def _stand(self, cell: _Cell, counter: Counter, queue: Queue, head: Waiting) -> None:
-        """From here on this is where the head stands."""
+    def _put_in(self, cell: _Cell, counter: Counter, stand: Stand) -> None:
+        """From here on this is where it stands."""
         self._serial += 1
+        head = stand.head()
         key = self._key(counter, head)
-        item: Item = (key, counter.row.position, head.sequence, self._serial, counter, queue)
-        queue.indexed = item
+        item: Item = (key, counter.row.position, head.sequence, self._serial, counter, stand)
+        stand.indexed = item
         heappush(cell.by_key, item)
         self._items += 1
 
@@ -170,7 +249,7 @@ class Index:
         for place, cells in list(self._places.items()):
             if not cells:
                 del self._places[place]
-            elif is_free(place):
+            elif place == FREE or is_free(place):
                 for name, cell in list(cells.items()):
                     if not cell.by_key and not cell.by_weight:
                         del cells[name]
@@ -201,8 +280,8 @@ class Index:
 
     def _drop(self, order: list[Item], item: Item) -> bool:
         """Drop the first if another is valid in its place, or nothing waits there."""
-        queue = item[5]
-        outdated = queue.indexed is not item or not queue.count
+        stand = item[5]
+        outdated = stand.indexed is not item or not stand.count
         if outdated:
             heappop(order)
             self._items -= 1

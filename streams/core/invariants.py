@@ -15,7 +15,7 @@ from .pools import NOBODY
 from .state import State
 from .tables import Table, pack
 from .timers import Kind
-from .waiting import candidates
+from .waiting import is_free
 
 WAITS = (Phase.WAITING, Phase.PARKED)
 UNSTARTED = (Phase.GRANTED, Phase.LEASED)
@@ -145,7 +145,10 @@ def _work_conserving(state: State) -> Iterator[str]:
         order = lanes.in_order(domain)
         for lane in order:
             for counter in lane.counters.values():
-                for head, _, _ in candidates(state, domain, counter):
+                for place, queue in counter.queues.items():
+                    if not is_free(state, domain, place):
+                        continue
+                    head = queue.head()
                     windows, cost = (
                         domain.levels(counter.tenant),
                         domain.cost_of(head),

@@ -2,6 +2,7 @@
 
 from schemas.ids import DomainId, MemberEpoch, MemberId, OperationId, TenantId
 
+from . import waiting
 from .counters import Counter
 from .exits import parse_bucket_key
 from .fairness import Lane
@@ -61,7 +62,7 @@ def _restore_queues(state: State) -> None:
         lane = state.lane(DomainId(domain), name)
         counter = lane.counter(TenantId(tenant))
         counter.rank = state.config.tenant(TenantId(tenant)).rank
-        counter.queues[place] = Queue(state.rows, domain, name, place, tenant)
+        waiting.enter(state, lane, counter, Queue(state.rows, domain, name, place, tenant))
         active[counter] = lane
     for counter in sorted(active, key=lambda counter: counter.row.position):
         active[counter].restore(counter)

@@ -1,5 +1,6 @@
 """Members of elastic pools: who has a free place, and what each life of a process still holds."""
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -10,6 +11,7 @@ from schemas.ids import SELF_POOL, MemberEpoch, MemberId, OperationId, PoolId, T
 from schemas.units import Millis
 
 from .limits import LIVES_OVER_MAX
+from .queues import FREE, TAKEN, Queue
 from .tables import Overlay, Table, pack
 
 STALE_MAX = 64
@@ -70,6 +72,11 @@ def place_of(pool: PoolId, member: MemberId | None) -> str:
     return f"{SELF_POOL}:{member}" if pool == SELF_POOL else pool
 
 
+def is_own(place: str) -> bool:
+    """Whether it is a member of pool self, not a pool."""
+    return place.startswith(f"{SELF_POOL}:")
+
+
 _NONE: frozenset[OperationId] = frozenset()
 
 
@@ -87,6 +94,8 @@ class Pools:
         self._free: dict[str, list[tuple[int, MemberId]]] = {}
         self._unclaimed: dict[PoolId, set[OperationId]] = {}
         """Grants of open pools that nobody has claimed yet."""
+        self._waiting: dict[str, dict[Queue, Callable[[str], None]]] = {}
+        """Whom to tell of a place of pool self: the lanes of the queues that wait for it."""
 
     # -- what a decision asks ----------------------------------------------------------------
 
@@ -148,6 +157,18 @@ class Pools:
 
     # -- what the fold does ------------------------------------------------------------------
 
+    def wait(self, queue: Queue, tell: Callable[[str], None]) -> None:
+        """Tell now and with each change whether the queue's place in pool self is `FREE`."""
+        self._waiting.setdefault(queue.pool, {})[queue] = tell
+        tell(self._turned(queue.pool))
+
+    def wait_no_longer(self, queue: Queue) -> None:
+        """Nothing waits in the queue any more."""
+        waiting = self._waiting[queue.pool]
+        del waiting[queue]
+        if not waiting:
+            del self._waiting[queue.pool]
+
     def load(self, member: MemberId, row: MemberRow) -> None:
         """Remember a stored member, at opening."""
         self.members[member] = row
@@ -164,8 +185,13 @@ class Pools:
 
     def remove(self, member: MemberId) -> None:
         """Its slot is returned."""
-        self.end_life(member, self.members.pop(member).member_epoch)
+        row = self.members.pop(member)
+        self.end_life(member, row.member_epoch)
         del self._room[member]
+        if row.pool == SELF_POOL:
+            place = place_of(row.pool, member)
+            self._free.pop(place, None)
+            self._tell(place)
         self._rows.delete(Table.MEMBER, pack(member))
 
     def end_life(self, member: MemberId, member_epoch: MemberEpoch) -> None:
@@ -224,6 +250,15 @@ class Pools:
                 heap[:] = sorted(
                     {one for one in heap if self._room.get(one[1]) == (place, -one[0])}
                 )
+        if row.pool == SELF_POOL:
+            self._tell(place)
+
+    def _tell(self, place: str) -> None:
+        for tell in self._waiting.get(place, {}).values():
+            tell(self._turned(place))
+
+    def _turned(self, place: str) -> str:
+        return TAKEN if self.free_member(place) is None else FREE
 
     def _slot_key(self, pool: PoolId, tenant: TenantId | None) -> bytes:
         return pack(pool, tenant or "")

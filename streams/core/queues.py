@@ -11,6 +11,9 @@ from schemas.units import Millis, Tokens
 from .limits import FRONT_MAX
 from .tables import Overlay, Table, after, pack
 
+FREE, TAKEN = "self", "self:"
+"""Where heads of pool self are looked for: whose member has a free place, and the others."""
+
 
 class QueueRow(msgspec.Struct, array_like=True, gc=False):
     """How much waits in the queue."""
@@ -32,6 +35,9 @@ class Waiting(msgspec.Struct, array_like=True, gc=False, frozen=True, order=True
 class Queue:
     """Operations in admission sequence; one that comes back takes its old place."""
 
+    least: None = None
+    """It is one queue; see `Stand`."""
+
     def __init__(self, rows: Overlay, domain: str, lane: str, pool: str, tenant: str) -> None:
         self.pool = pool
         self._rows = rows
@@ -40,8 +46,10 @@ class Queue:
         self._front: deque[Waiting] = deque()
         self._rest_from = 0 if self._row.count else None
         """Rows from this sequence on may not be in the front; None when the front is everything."""
+        self.at = pool
+        """Where the index of its lane looks for it; in pool self `FREE` or `TAKEN`."""
         self.indexed: object = None
-        """Where its head stands in the index of its lane."""
+        """Where its head stands there."""
 
     @property
     def count(self) -> int:

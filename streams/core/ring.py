@@ -11,7 +11,7 @@ more than one (R29, R30). With weights 2:1:1, where A does not fit for the first
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import takewhile
+from heapq import heappop, heappush
 
 from .counters import Counter, LaneRow
 from .limits import VISIT_MAX
@@ -23,6 +23,10 @@ class Ring:
     def __init__(self, row: LaneRow) -> None:
         self._row = row
         self._counters: OrderedDict[int, Counter] = OrderedDict()
+        self._owing: list[int] = []
+        """Positions of all that owe a visit, and of some that do so no longer; a heap."""
+        self._watched: set[int] = set()
+        """The same positions."""
 
     def __iter__(self) -> Iterator[Counter]:
         """From the lowest position on."""
@@ -67,6 +71,17 @@ class Ring:
         """Whether it owes all that it gets for a visit, so that it comes after all others."""
         return _after_visit(counter, quantum) <= 0
 
+    def watch(self, counter: Counter, quantum: int) -> None:
+        """Know it if it owes a visit; whenever its deficit, weight or position is another."""
+        position = counter.row.position
+        if position not in self._watched and self.owes(counter, quantum):
+            self._watched.add(position)
+            heappush(self._owing, position)
+
+    def owing(self) -> list[Counter]:
+        """All that owe a visit, and some that do so no longer."""
+        return [self._counters[position] for position in self._owing if position in self._counters]
+
     def take_of_deficit(self, counter: Counter, cost: int, quantum: int) -> list[Counter]:
         """Count a turn by its cost; the caller keeps the rows.
 
@@ -81,7 +96,7 @@ class Ring:
                 earlier.row.deficit = min(earlier.row.deficit, 0)
                 ended.append(earlier)
             if not self.owes(counter, quantum):
-                for one in takewhile(lambda one: one is not counter, self):
+                for one in self._passed(counter.row.position):
                     if one is not earlier and self.owes(one, quantum):
                         one.row.deficit = _after_visit(one, quantum)
                         ended.append(one)
@@ -94,6 +109,14 @@ class Ring:
             row.visitor = 0
             self._to_the_end(counter)
         return ended
+
+    def _passed(self, position: int) -> Iterator[Counter]:
+        """Those before it that may owe a visit, the first in the ring first."""
+        while self._owing and self._owing[0] < position:
+            passed = heappop(self._owing)
+            self._watched.discard(passed)
+            if passed in self._counters:
+                yield self._counters[passed]
 
     def visits(self, counter: Counter) -> bool:
         """Whether the tenant may take the next turn too."""

@@ -15,7 +15,7 @@ from schemas.ids import OperationId
 from schemas.lanes import BULK, LANES
 from schemas.units import Millis
 
-from . import lanes
+from . import lanes, waiting
 from .budgets import earliest_ms
 from .configured import Domain
 from .counters import Counter
@@ -26,7 +26,7 @@ from .pools import place_of
 from .queues import Waiting
 from .rows import SkippedRow
 from .state import State
-from .waiting import Candidate, candidates
+from .waiting import Candidate
 from .windows import Window
 
 FAR = "far"
@@ -50,9 +50,10 @@ def first_in_line(state: State, domain: Domain) -> Sequence[SkippedRow]:
 
 def candidate(state: State, domain: Domain, skipped: SkippedRow) -> Candidate | None:
     """The head of its queue, if that has a place: itself, or one that came back before it."""
+    if not waiting.is_free(state, domain, skipped.place):
+        return None
     counter = domain.lanes[skipped.lane].counters[skipped.tenant]
-    head = counter.queues[skipped.place].head()
-    return next((one for one in candidates(state, domain, counter) if one[0] is head), None)
+    return waiting.candidate(state, counter, counter.queues[skipped.place])
 
 
 def begin(

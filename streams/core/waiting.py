@@ -1,6 +1,6 @@
 """Work that waits: counted in its caps, in its queue or parked, with the timer of its deadline."""
 
-from operator import itemgetter
+from functools import partial
 
 from schemas.ids import MemberId, OperationId
 from schemas.phase import Phase
@@ -8,8 +8,10 @@ from schemas.phase import Phase
 from . import lanes
 from .configured import Domain
 from .counters import Counter
+from .fairness import Lane
+from .heads import Stand
 from .operations import OperationRow
-from .pools import place_of
+from .pools import is_own, place_of
 from .queues import Queue, Waiting
 from .state import State
 from .tables import Table, pack
@@ -17,26 +19,39 @@ from .timers import Kind
 
 Candidate = tuple[Waiting, MemberId, Counter]
 """A head that may be granted, the member that would run it, and whose it is."""
-_HEAD = itemgetter(0)
 
 
-def candidate(state: State, counter: Counter, queue: Queue) -> Candidate:
-    """The head of a queue whose place is free."""
-    member = state.free_member(queue.pool)
-    assert member is not None, f"Expected a free place in {queue.pool}"
-    return queue.head(), member, counter
+def is_free(state: State, domain: Domain, place: str) -> bool:
+    """Whether the domain's work could go there now."""
+    return state.free_member(place) is not None and state.config.runs(place, domain.name)
 
 
-def candidates(state: State, domain: Domain, counter: Counter) -> list[Candidate]:
-    """A tenant's heads in one lane whose pool has a free place, oldest first."""
-    found: list[Candidate] = []
-    for place, queue in counter.queues.items():
-        member = state.free_member(place)
-        if member is not None and state.config.runs(place, domain.name):
-            found.append((queue.head(), member, counter))
-    if len(found) > 1:
-        found.sort(key=_HEAD)
-    return found
+def candidate(state: State, counter: Counter, stand: Stand) -> Candidate:
+    """The head that waits there, with a free place."""
+    member = state.free_member(stand.pool)
+    assert member is not None, f"Expected a free place in {stand.pool}"
+    return stand.head(), member, counter
+
+
+def enter(state: State, lane: Lane, counter: Counter, queue: Queue) -> None:
+    """Something waits in the queue; one of pool self follows the place of its member."""
+    counter.queues[queue.pool] = queue
+    lane.queues += 1
+    if is_own(queue.pool):
+        state.pools.wait(queue, partial(lane.turned, counter, queue))
+    else:
+        counter.shared[queue.pool] = queue
+
+
+def _leave(state: State, lane: Lane, counter: Counter, queue: Queue) -> None:
+    """Nothing waits in the queue any more."""
+    del counter.queues[queue.pool]
+    lane.queues -= 1
+    if queue.pool in counter.shared:
+        del counter.shared[queue.pool]
+    else:
+        state.pools.wait_no_longer(queue)
+        lane.changed(counter, queue)
 
 
 def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
@@ -47,7 +62,6 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
     queue = counter.queues.get(place)
     if queue is None:
         queue = Queue(state.rows, row.domain, row.lane, place, row.tenant)
-        counter.queues[place] = queue
     queue.add(
         Waiting(
             row.sequence,
@@ -58,12 +72,14 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
             row.is_run,
         )
     )
+    if place not in counter.queues:
+        enter(state, lane, counter, queue)
     if idle:
         if lane.is_idle:
             lanes.wake(state.config.domains[row.domain], lane)
         lane.activate(counter)
     elif queue.head().operation == operation:
-        lane.changed(counter)
+        lane.changed(counter, queue)
     row.phase = Phase.WAITING
     state.put(operation, row)
     state.touch(row.domain)
@@ -76,11 +92,11 @@ def unqueue(state: State, row: OperationRow) -> None:
     queue = counter.queues[place]
     queue.remove(row.sequence)
     if not queue.count:
-        del counter.queues[place]
+        _leave(state, lane, counter, queue)
         if not counter.queues:
             lane.deactivate(counter)
     else:
-        lane.changed(counter)
+        lane.changed(counter, queue)
     domain = state.config.domains[row.domain]
     if domain.row.skipped:
         domain.row.forget(row.sequence)

@@ -12,11 +12,11 @@ from tests.support import core as c
 class Endless:
     """A queue in which something always waits."""
 
-    pool = "p"
     count = 1
-    indexed = None
+    indexed = least = None
 
-    def __init__(self, sequence: int) -> None:
+    def __init__(self, sequence: int, place: str = "p") -> None:
+        self.pool = self.at = place
         self._head = Waiting(sequence, b"", 1, 1, 10**9)
 
     def head(self) -> Waiting:
@@ -37,7 +37,8 @@ class Turns:
     def join(self, name: str, weight: int = 1) -> None:
         counter = self.lane.counter(name)
         self.lane.reweigh(counter, weight)
-        counter.queues["p"] = Endless(len(self.lane.counters))
+        counter.queues["p"] = counter.shared["p"] = Endless(len(self.lane.counters))
+        self.lane.queues += 1
         self.lane.activate(counter)
 
     def order(self) -> Iterator[str]:
@@ -45,8 +46,11 @@ class Turns:
         return (one.tenant for one, _ in self.lane.in_order(lambda _: True))
 
     def leave(self, name: str) -> None:
-        self.lane.counter(name).queues.pop("p").count = 0
-        self.lane.deactivate(self.lane.counter(name))
+        counter = self.lane.counter(name)
+        counter.queues.pop("p").count = 0
+        counter.shared.clear()
+        self.lane.queues -= 1
+        self.lane.deactivate(counter)
 
     def take(self, count: int, *, blocked: str = "", cost: int | None = None) -> str:
         """Who goes, while none of the `blocked` can."""
