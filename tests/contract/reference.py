@@ -130,6 +130,8 @@ class Reference(Turns):
             return Code.UNKNOWN_DOMAIN, True
         if asked.pool not in self.ledger.pools:
             return Code.UNKNOWN_POOL, True
+        if asked.pool == "self" and self.members[asked.member].tenant != asked.tenant:
+            return Code.UNKNOWN_POOL, False
         if asked.lane not in self.ledger.tenant(asked.tenant).lanes:
             return Code.LANE_NOT_ENTITLED, False
         if asked.output_tokens_max is None and asked.turns_max is None:

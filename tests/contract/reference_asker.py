@@ -54,6 +54,7 @@ def setup(policy: str) -> list[i.Input]:
     return [
         s.bounds(
             guard_horizon_ms=4_000,
+            self_lease_ms=600,
             early_cancel_ms=1_500,
             payload_bytes_max=100,
             tenant_defaults=i.TenantConfig(lanes=LANES),
@@ -72,8 +73,11 @@ def setup(policy: str) -> list[i.Input]:
         ),
         c.pool("p", lease_ms=800, standing=True),
         c.pool("q", lease_ms=500),
-        *(c.join(name, places=places, pool=pool) for name, places, pool in MEMBERS),
-        *(c.heartbeat(name) for name, _, _ in MEMBERS),
+        *(
+            c.join(name, places=places, pool=pool, tenant=tenant)
+            for name, places, pool, tenant in (*MEMBERS, *OWN)
+        ),
+        *(c.heartbeat(name) for name, *_ in (*MEMBERS, *OWN)),
     ]
 
 
@@ -87,7 +91,8 @@ OUTCOMES = [
     "throttled",
     "quota_exhausted",
 ]
-MEMBERS = (("m1", 2, "p"), ("m2", 3, "p"), ("m3", 1, "q"))
+MEMBERS = (("m1", 2, "p", None), ("m2", 3, "p", None), ("m3", 1, "q", None))
+OWN = (("s1", 1, "self", "a"), ("s2", 2, "self", "a"), ("s3", 1, "self", "b"))
 
 
 class Heard(Protocol):
@@ -102,9 +107,11 @@ class Heard(Protocol):
 class Asker:
     """What is asked next: duplicates, conflicts, in any order, of what was said before."""
 
-    def __init__(self, chance: Random, heard: Heard) -> None:
+    def __init__(self, chance: Random, heard: Heard, *, own: bool) -> None:
+        """`own`: members of pool self are asked for too."""
         self.chance = chance
         self.heard = heard
+        self.own = own
         self.submitted: list[i.OperationSubmitted] = []
 
     def ask(self) -> i.Input:
@@ -143,7 +150,7 @@ class Asker:
         return c.sent(self.some(), self.chance.choice([0, 5, 150, 10_000]))
 
     def renewal(self) -> i.Input:
-        member = self.chance.choice(MEMBERS)[0]
+        member = self.chance.choice((*MEMBERS, *OWN) if self.own else MEMBERS)[0]
         held = [one for one in self.heard.grants[-12:] if one.member == member]
         named = self.chance.sample(held, self.chance.randint(0, len(held)))
         return c.heartbeat(member, "e1", *named, sent_ms=self.chance.choice([None, 7, 2**62]))
@@ -205,6 +212,10 @@ class Asker:
             made = msgspec.structs.replace(made, **run)
         elif self.heard.grants and chance.random() < 0.1:
             made = msgspec.structs.replace(made, parent=self.some().operation)
+        if self.own and chance.random() < 0.4:
+            member, _, pool, tenant = chance.choice(OWN)
+            tenant = chance.choice([tenant] * 9 + ["c"])
+            made = msgspec.structs.replace(made, pool=pool, member=member, tenant=tenant)
         self.submitted.append(made)
         return made
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from schemas import events as e
+from schemas import inputs as i
 from schemas.ids import OperationId
 from schemas.lanes import BULK
 from schemas.phase import Phase
@@ -35,13 +36,13 @@ class Turns(Saving):
         heads: dict[tuple[str, str, str], tuple[int, OperationId]] = {}
         for operation, work in self.work.items():
             if work.phase is Phase.WAITING and work.asked.domain == domain:
-                queue = (work.asked.tenant, work.asked.lane, work.asked.pool)
+                queue = (work.asked.tenant, work.asked.lane, place(work.asked))
                 heads[queue] = min(heads.get(queue, (work.sequence, operation)),
                                    (work.sequence, operation))  # fmt: skip
         verdicts = {
             operation: self.verdict(self.work[operation])
-            for (_, _, pool), (_, operation) in sorted(heads.items(), key=lambda head: head[1])
-            if self.free_members(pool)
+            for (_, _, where), (_, operation) in sorted(heads.items(), key=lambda head: head[1])
+            if self.free_members(where)
         }
         first = self.first_in_line(domain, heads, told)
         if first is not None:
@@ -66,6 +67,15 @@ class Turns(Saving):
             told.popleft()
         return True
 
+    def was_passed(self, operation: OperationId, verdict: str | None) -> bool:
+        """A head that cannot go; one that is too late only if its own caps hold it back."""
+        work = self.work[operation]
+        levels = self.ledger.levels(work.asked.domain, work.asked.tenant)
+        own = [level for level in levels if level[0] != "domain"]
+        if verdict in ("deadline", "not_before"):
+            return not self.ledger.goes(own, self.ledger.takes(work), self.now_ms)
+        return verdict in ("stays", "floor", "maybe", "held")
+
     def first_in_line(
         self, domain: str, heads: dict[tuple[str, str, str], tuple[int, OperationId]],
         told: deque[Turn],
@@ -73,8 +83,8 @@ class Turns(Saving):
         """What becomes of the saver, or of who may save now; None if nothing does."""
         for operation in self.due(domain):
             asked = self.work[operation].asked
-            _, head = heads[asked.tenant, asked.lane, asked.pool]
-            if not self.free_members(asked.pool):
+            _, head = heads[asked.tenant, asked.lane, place(asked)]
+            if not self.free_members(place(asked)):
                 continue
             verdict = self.unheld(self.work[head])
             turn = told[0] if told else None
@@ -137,12 +147,12 @@ class Turns(Saving):
         lower = [less(level, kept(level, percent)) for level in levels]
         return not self.ledger.fits(lower, self.ledger.takes(work))
 
-    def free_members(self, pool: str) -> list[tuple[int, str]]:
+    def free_members(self, where: str) -> list[tuple[int, str]]:
         """Minus the free places, and the name."""
         busy = [w.attempt for w in self.work.values() if w.phase in RUNS and w.attempt]
         holders = [attempt.holder for attempt in busy]
         free = {m: one.places - holders.count(m) for m, one in self.members.items()}
-        return [(-free[m], m) for m, one in self.members.items() if one.pool == pool and free[m]]
+        return [(-free[m], m) for m, one in self.members.items() if place(one) == where and free[m]]
 
     def grant(self, operation: OperationId, skipped: OperationId | None) -> None:
         work = self.work[operation]
@@ -151,7 +161,7 @@ class Turns(Saving):
             self.pass_over(skipped)
         self.forget(operation)
         work.phase, work.epoch = Phase.GRANTED, work.epoch + 1
-        holder = min(self.free_members(work.asked.pool))[1]
+        holder = min(self.free_members(place(work.asked)))[1]
         claim_by_ms = min(self.now_ms + self.domain(work).claim_by_ms, work.deadline_ms)
         takes, is_run = self.ledger.takes(work), work.asked.turns_max is not None
         prices = None if is_run else self.domain(work).prices
@@ -169,6 +179,11 @@ class Turns(Saving):
         if stands:
             self.lease(operation, attempt)
             self.accept(operation, attempt)
+
+
+def place(asked: i.OperationSubmitted | i.JoinRequested) -> str:
+    """Where it queues, or whom it serves: each member of pool self has a queue of its own."""
+    return f"self:{asked.member}" if asked.pool == "self" else asked.pool
 
 
 def less(level: Level, part: int) -> Level:

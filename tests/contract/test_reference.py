@@ -32,8 +32,10 @@ from streams.core import (
     settlement,
     standing,
 )
+from streams.core.counters import Counter as TenantCounter
 from streams.core.fairness import Lane
 from streams.core.outcomes import Fits
+from streams.core.queues import TAKEN, Queue
 from streams.core.state import State
 from streams.core.windows import Window
 from tests.contract.reference import Reference
@@ -178,7 +180,7 @@ def play(seed: int) -> Counter[str]:
     """Both over one history; how often the core decided what."""
     chance = Random(seed)
     both = Both(chance.choice(POLICIES))
-    asker = Asker(chance, both)
+    asker = Asker(chance, both, own=seed % 4 == 3)
     for _ in range(ENTRIES):
         if chance.random() < 0.04:
             both.take_over(chance.choice([0, 0, 5_000]))
@@ -221,11 +223,17 @@ def charged_for_good(window: Window, amount: int, now_ms: Any) -> None:
         window_charge(window, amount, now_ms)
 
 
+def taken_alone(lane: Lane, counter: TenantCounter, queue: Queue, at: str) -> None:
+    if at == TAKEN or queue.at == queue.pool:
+        turned(lane, counter, queue, at)
+
+
 def any_number(state: State, asked: i.CheckpointReported) -> Code | None:
     code = refusal(state, asked)
     return None if code is Code.CHECKPOINT_GAP else code
 
 
+turned = Lane.turned
 refusal = checkpoints._refusal
 priced = costs.priced
 budgets_exit_ms, settled_cost_ns = budgets.exit_ms, settlement.settled_cost_ns
@@ -242,6 +250,7 @@ FAULTS = {
     "exits too early": (budgets, "exit_ms", early, ", not"),
     "all days are equal": (budgets, "exit_ms", all_equal, ", not"),
     "nobody looks": (State, "touch_waiting", lambda _: None, "Expected ('GrantIssued'"),
+    "nobody hears of a freed member": (Lane, "turned", taken_alone, "Expected ('GrantIssued'"),
     "a wrong price": (
         settlement,
         "settled_cost_ns",
