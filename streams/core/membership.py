@@ -282,12 +282,13 @@ def _end_saving(state: State, place: str) -> None:
     """What nobody is left to run holds nobody back (R28), and saves again when somebody comes."""
     pool = state.config.pools.get(PoolId(place))
     is_open = pool is not None and pool.unclaimed_max is not None
-    if is_open or state.pools.is_served(place):
+    saved = [one for one in state.config.domains.values() if one.row.saves_at(place)]
+    if not saved or is_open or state.pools.is_served(place):
         return
-    for name, domain in state.config.domains.items():
-        if domain.row.end_saving(place):
-            state.put_domain(domain)
-            state.touch(name)
+    for domain in saved:
+        domain.row.saver = 0
+        state.put_domain(domain)
+        state.touch(domain.name)
 
 
 def _arm(state: State, member: MemberId, row: MemberRow) -> None:

@@ -92,13 +92,10 @@ class DomainRow(msgspec.Struct, array_like=True, gc=False):
         if self.saver == sequence:
             self.saver = 0
 
-    def end_saving(self, place: str) -> bool:
-        """Nobody is left at the place; what was counted stays. Returns: whether one saved there."""
+    def saves_at(self, place: str) -> bool:
+        """Whether the saver waits for this place."""
         saver = self.saving
-        if saver is None or saver.place != place:
-            return False
-        self.saver = 0
-        return True
+        return saver is not None and saver.place == place
 
     def forget_all(self, tenant: TenantId | None) -> None:
         """Another configuration, of the domain or of one tenant: what was counted is void."""
