@@ -168,10 +168,6 @@ class Ledger:
             for wanted in [amount(level[2], takes)]
         )
 
-    def goes(self, levels: list[Level], takes: Vector, now_ms: int) -> bool:
-        """Whether a call fits everywhere, and every pace lets it through."""
-        return self.fits(levels, takes) and self.paced_ms(levels, takes) <= now_ms
-
     def earliest_ms(self, levels: list[Level], takes: Vector) -> int | None:
         """The first instant at which exits alone make it fit, or None."""
         exits = sorted({0, *(charge.exit_ms or 0 for charge in self.charges)})
@@ -192,9 +188,9 @@ class Ledger:
         if work.deadline_ms <= now_ms:
             return "deadline"
         takes = self.takes(work)
-        if self.goes(levels, takes, now_ms):
-            return "fits"
         paced_ms = self.paced_ms(levels, takes)
+        if self.fits(levels, takes) and paced_ms <= now_ms:
+            return "fits"
         earliest_ms = self.earliest_ms(levels, takes)
         if earliest_ms is None or max(earliest_ms, paced_ms) < work.deadline_ms:
             return "stays"

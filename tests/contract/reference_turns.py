@@ -67,15 +67,6 @@ class Turns(Saving):
             told.popleft()
         return True
 
-    def was_passed(self, operation: OperationId, verdict: str | None) -> bool:
-        """A head that cannot go; one that is too late only if its own caps hold it back."""
-        work = self.work[operation]
-        levels = self.ledger.levels(work.asked.domain, work.asked.tenant)
-        own = [level for level in levels if level[0] != "domain"]
-        if verdict in ("deadline", "not_before"):
-            return not self.ledger.goes(own, self.ledger.takes(work), self.now_ms)
-        return verdict in ("stays", "floor", "maybe", "held")
-
     def first_in_line(
         self, domain: str, heads: dict[tuple[str, str, str], tuple[int, OperationId]],
         told: deque[Turn],
