@@ -21,6 +21,7 @@ COLUMNS = (
     "limit",
     "held",
     "in_use",
+    "counted",
     "free",
 )
 BOUND = ("minute", "level", "dimension", "held_by", "samples", "since", "until", "tenants")

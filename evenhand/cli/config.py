@@ -41,14 +41,14 @@ def apply(
     Example:
     evenhand config apply evenhand/dev/config.toml --reason "first set-up"
     """
+    kafka = Kafka()
     try:
         said = configuration.read(file)
+        stages = configuration.stages(said, cell=kafka.cell, author=author, reason=reason)
     except ValueError as error:
         leave(Exit.USAGE, f"Nothing was sent: {error}")
     if said == configuration.ConfigFile(author=said.author, reason=said.reason):
         leave(Exit.USAGE, "Nothing was sent: the file names no cell, domain, pool or tenant")
-    kafka = Kafka()
-    stages = configuration.stages(said, cell=kafka.cell, author=author, reason=reason)
     answers = list(propose(kafka, stages, wait_s=wait_s))
     show([_row(answer) for answer in answers], ("scope", "name", "answer", "version"), output)
     refused = [one for one in answers if isinstance(one, events.ConfigRefused)]
@@ -78,7 +78,8 @@ def show_settings(*, output: OutputOption = None) -> None:
 
 def _row(answer: events.ConfigActivated | events.ConfigRefused) -> dict[str, Any]:
     said = f"refused: {answer.code}" if isinstance(answer, events.ConfigRefused) else "activated"
-    return {"scope": answer.scope, "name": answer.name, "answer": said, "version": answer.version}
+    version = answer.version or None  # 0: nothing is active under this name
+    return {"scope": answer.scope, "name": answer.name, "answer": said, "version": version}
 
 
 def _settings(settings: BaseSettings) -> Iterator[tuple[str, Any, bool]]:

@@ -27,15 +27,32 @@ import json
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 
-from evenhand._words import inputs
+from evenhand._words import codec, inputs
 from evenhand.cli.zones import filled_in
 
 Proposals = list[inputs.ConfigProposed]
+
+
+_PARTS: dict[str, Any] = {
+    "domains": inputs.DomainConfig,
+    "pools": inputs.PoolConfig,
+    "tenants": inputs.TenantConfig,
+}
+_WORDS = {
+    "int": "a whole number",
+    "float": "a fraction",
+    "str": "text",
+    "bool": "true or false",
+    "object": "a table",
+    "array": "a list",
+}
+"""What the file calls what msgspec calls so."""
 
 
 class _By(TypedDict):
@@ -63,11 +80,49 @@ def read(path: Path, year: int | None = None) -> ConfigFile:
     text = path.read_text()
     said: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     year = year or datetime.now(UTC).year  # noqa: TID251 - what is sent are instants
-    return msgspec.convert(filled_in(said, year), ConfigFile)
+    filled = filled_in(said, year)
+    try:
+        return msgspec.convert(filled, ConfigFile)
+    except msgspec.ValidationError as error:
+        raise ValueError(_in_words(_named(filled, str(error)))) from error
 
 
-def stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> Iterator[Proposals]:
-    """The proposals in stages: each stage may refer to what the one before activated."""
+def _named(said: Any, detail: str) -> str:
+    """The same with the name of the part that is wrong, which msgspec does not tell."""
+    for group, kind in _PARTS.items():
+        parts = said.get(group)
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            try:
+                msgspec.convert(part, kind)
+            except msgspec.ValidationError as error:
+                found = str(error)
+                path = f"`{group}.{name}"
+                return found.replace("`$", path) if "`$" in found else f"{found} - at {path}`"
+    return detail.replace("`$.", "`")
+
+
+def _in_words(detail: str) -> str:
+    for kind, word in _WORDS.items():
+        detail = detail.replace(f"`{kind}`", word)
+    return detail.replace(", got ", ", but got ")
+
+
+def stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> list[Proposals]:
+    """The proposals in stages: each stage may refer to what the one before activated.
+
+    Raises:
+        ValueError: a number is larger than any word can hold.
+    """
+    made = list(_stages(said, cell=cell, author=author, reason=reason))
+    for proposal in chain(*made):
+        try:
+            codec.encode(proposal)
+        except ValueError as error:
+            raise ValueError(f"{proposal.scope} {proposal.name}: {error}") from error
+    return made
+
+
+def _stages(said: ConfigFile, *, cell: str, author: str, reason: str) -> Iterator[Proposals]:
     by = _By(author=said.author or author, reason=said.reason or reason)
     if said.cell is not None:
         yield [inputs.ConfigProposed(scope="cell", name=cell, cell=said.cell, **by)]

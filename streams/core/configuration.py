@@ -215,8 +215,11 @@ def _level_faults(
     prices: Prices | None,
 ) -> Iterator[str]:
     names = [dimension.name for dimension in dimensions]
-    if not 0 < len(names) <= DIMENSIONS_MAX or len(set(names)) != len(names):
-        yield f"Expected 1 to {DIMENSIONS_MAX} dimensions, each with a name of its own"
+    if not 0 < len(names) <= DIMENSIONS_MAX:
+        yield f"Expected 1 to {DIMENSIONS_MAX} dimensions, but got {len(names)}"
+    for name in names:
+        if names.count(name) > 1:
+            yield f"Expected a name of its own for each dimension, but {name!r:.40} is there twice"
     for dimension in dimensions:
         yield from contradictions(dimension, prices)
         window = state.config.windows.get((scope, domain, dimension.name))

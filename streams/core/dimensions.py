@@ -44,7 +44,7 @@ def _absurd(prices: Prices) -> Iterator[str]:
         if not 0 <= micros <= PRICE_MAX:
             yield f"Expected {field} from 0 to {PRICE_MAX}, but got {micros}"
     if not any(getattr(prices, field) for field in PRICES):
-        yield f"Expected a price above 0 among {PRICES}, or no prices"
+        yield f"Expected a price above 0 among {', '.join(PRICES)}, or no prices"
 
 
 def contradictions(one: DimensionConfig, prices: Prices | None) -> Iterator[str]:
@@ -54,11 +54,14 @@ def contradictions(one: DimensionConfig, prices: Prices | None) -> Iterator[str]
     if not valid_name(one.name):
         yield "Expected a printable dimension name"
     if one.unit not in UNITS:
-        yield f"Expected a unit of {UNITS} for {one.name}, but got {one.unit!r:.40}"
+        units = ", ".join(UNITS)
+        yield f"Expected a unit for {one.name} ({units}), but got {one.unit!r:.40}"
     if one.kind not in KINDS:
-        yield f"Expected a kind of {KINDS} for {one.name}, but got {one.kind!r:.40}"
+        kinds = ", ".join(KINDS)
+        yield f"Expected a kind for {one.name} ({kinds}), but got {one.kind!r:.40}"
     if (one.unit in HELD) != (one.kind == "concurrency"):
-        yield f"Expected {HELD}, and nothing else, to be limited by concurrency"
+        kind = "concurrency" if one.unit in HELD else "a window or a bucket"
+        yield f"Expected {one.unit} limited by {kind} in {one.name}, but got kind {one.kind}"
     if not 0 <= one.limit <= LIMIT_MAX:
         yield f"Expected a limit from 0 to {LIMIT_MAX} for {one.name}, but got {one.limit}"
     yield from _window(one)

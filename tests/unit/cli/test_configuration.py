@@ -1,6 +1,7 @@
 """A configuration file: checked whole, and proposed in an order in which each part is known."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,45 @@ def test_the_file_may_name_author_and_reason(tmp_path: Path) -> None:
     said = read(written(tmp_path, 'author = "ops"\n[tenants.t]\n'))
     (tenant,) = list(stages(said, cell="main", author="me", reason="because"))[-1]
     assert (tenant.author, tenant.reason) == ("ops", "because")
+
+
+DIMENSION = '[[domains.d.dimensions]]\nname="r"\nunit="requests"\nkind="sliding"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            f"{DIMENSION}limit = 1.5\n",
+            "Expected a whole number, but got a fraction - at `domains.d.dimensions[0].limit`",
+        ),
+        (
+            f'{DIMENSION}limit = "lots"\n',
+            "Expected a whole number, but got text - at `domains.d.dimensions[0].limit`",
+        ),
+        (
+            DIMENSION,
+            "Object missing required field `limit` - at `domains.d.dimensions[0]`",
+        ),
+        (
+            "[domains.d]\n",
+            "Object missing required field `dimensions` - at `domains.d`",
+        ),
+        ("pools = 3\n", "Expected a table, but got a whole number - at `pools`"),
+        ("[tenants]\nt = 3\n", "Expected a table, but got a whole number - at `tenants.t`"),
+    ],
+)
+def test_a_wrong_value_is_told_in_the_words_of_the_file(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        read(written(tmp_path, text))
+
+
+def test_a_number_that_no_word_holds_is_named_before_anything_is_sent(tmp_path: Path) -> None:
+    said = read(written(tmp_path, f"[tenants.t]\nweight = {2**63}\n"))
+    with pytest.raises(ValueError, match=f"tenant t: Expected 64 bits, but got {2**63}"):
+        stages(said, cell="main", author="me", reason="a test")
 
 
 @pytest.mark.parametrize(

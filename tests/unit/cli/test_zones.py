@@ -143,6 +143,6 @@ def test_a_zone_that_is_none_or_not_alone_is_named_before_anything_is_sent(
 def test_only_a_fixed_window_is_reset_by_a_zone(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(DAY.replace('"fixed"', f'"{kind}"'))
-    (proposed,) = next(stages(read(file, 2026), cell="cell", author="me", reason="no"))
+    (proposed,) = stages(read(file, 2026), cell="cell", author="me", reason="no")[0]
     (refused,) = c.only(e.ConfigRefused, s.cell().run(proposed))
     assert "only a fixed window is reset" in refused.detail

@@ -30,9 +30,13 @@ CONTRADICTIONS = [
     ({"kind": "concurrency", "unit": "slots"}, "none for concurrency"),
     ({"limit": -1}, "limit from 0"),
     ({"limit": LIMIT_MAX + 1}, "limit from 0"),
-    ({"unit": "euros"}, "Expected a unit of"),
-    ({"kind": "leaky"}, "Expected a kind of"),
-    ({"unit": "slots"}, "to be limited by concurrency"),
+    ({"unit": "euros"}, "Expected a unit for tokens (requests, tokens,"),
+    ({"kind": "leaky"}, "Expected a kind for tokens (sliding, fixed,"),
+    ({"unit": "slots"}, "Expected slots limited by concurrency in tokens, but got kind sliding"),
+    (
+        {"kind": "concurrency", "window_ms": None},
+        "Expected tokens limited by a window or a bucket in tokens, but got kind concurrency",
+    ),
     ({"amount": "guessed"}, "amount reserved or actual"),
     ({"instant": "departure"}, "instant arrival or completion"),
 ]
@@ -50,4 +54,5 @@ def test_each_contradiction_in_a_dimension_has_a_message_and_a_code_of_its_own(o
 def test_two_dimensions_of_one_name_are_refused():
     cell = s.cell()
     twice = c.domain(c.dimension("tokens", 1), c.dimension("tokens", 2))
-    assert "a name of its own" in s.one(e.ConfigRefused, cell.run(twice)).detail
+    detail = "Expected a name of its own for each dimension, but 'tokens' is there twice"
+    assert s.one(e.ConfigRefused, cell.run(twice)).detail == detail
