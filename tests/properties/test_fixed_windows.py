@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ def ends(one: DimensionConfig, at_ms: int) -> int:
     return exit_ms(one, latest_ms=at_ms, send_within_ms=9)
 
 
+@settings(deadline=None)
 @given(known())
 def test_each_later_reset_is_one_and_no_window_is_half_as_long_again_or_less_than_half(
     one: DimensionConfig,
@@ -50,6 +51,7 @@ def test_each_later_reset_is_one_and_no_window_is_half_as_long_again_or_less_tha
     assert ends(one, found[0] - 1) == found[0]
 
 
+@settings(deadline=None)
 @given(known(), st.integers(0, 50))
 def test_core_view_audit_and_reference_find_the_same_end_of_every_window(
     one: DimensionConfig, edge_ms: int
