@@ -38,7 +38,8 @@ def list_budgets(*, output: OutputOption = None) -> None:
     Example:
     evenhand budgets list --output json
     """
-    show(_dimensions(ask("/v1/budgets", capacity_bodies.Budgets).items), COLUMNS, output)
+    rows = _dimensions(ask("/v1/budgets", capacity_bodies.Budgets).items)
+    show(map(_read, rows) if as_table(output) else rows, COLUMNS, output)
 
 
 @app.command("show")
@@ -60,7 +61,7 @@ def show_budget(
     if (reserve := levels[0].bulk_reserve) is not None:
         about |= {f"bulk_reserve_{name}": value for name, value in reserve.model_dump().items()}
     show_one(about, output)
-    show(_dimensions(levels), COLUMNS, output)
+    show(map(_read, _dimensions(levels)), COLUMNS, output)
 
 
 @app.command("bound")
@@ -91,6 +92,11 @@ def _lines(minute: dict[str, Any]) -> list[dict[str, Any]]:
     more = {"held_by": "further", "samples": minute["further"]}
     bound = minute["bound"] + ([more] if minute["further"] else [])
     return [{"minute": minute["minute"], **one} for one in bound]
+
+
+def _read(dimension: dict[str, Any]) -> dict[str, Any]:
+    """A dimension as a person reads it: a limit of zero is a pause."""
+    return dimension if dimension["limit"] else {**dimension, "limit": "0 (paused)"}
 
 
 def _dimensions(levels: Iterable[capacity_bodies.Budget]) -> list[dict[str, Any]]:

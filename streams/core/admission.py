@@ -116,9 +116,9 @@ def _caps(state: State, asked: OperationSubmitted) -> Refusal | None:
         ),
     ):
         if count >= count_max:
-            detail = f"Expected fewer than {count_max} waiting, but {count} are"
+            detail = f"Expected at most {count_max} waiting, but this would be number {count + 1}"
         elif held + size > held_max:
-            detail = f"Expected at most {held_max} bytes waiting, but {held} are"
+            detail = f"Expected at most {held_max} bytes waiting, but it would be {held + size}"
         else:
             continue
         return Refusal(code, detail, retry_at_ms=_room_ms(state, asked, code))
