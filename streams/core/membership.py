@@ -257,7 +257,7 @@ def _drained(state: State, member: MemberId) -> None:
     if row.standing is not Standing.SUSPECT:
         row.standing = Standing.DRAINING
     state.pools.put(member, row)
-    _end_saving(state, place_of(row.pool, member))
+    _end_saving(state, place_of(row.pool, member, row.tenant))
 
 
 def _lost(state: State, member: MemberId) -> None:
@@ -266,7 +266,7 @@ def _lost(state: State, member: MemberId) -> None:
     _disarm(state, member, row)
     row.standing = Standing.LOST
     state.pools.put(member, row)
-    _end_saving(state, place_of(row.pool, member))
+    _end_saving(state, place_of(row.pool, member, row.tenant))
 
 
 def _slot_returned(state: State, member: MemberId) -> None:
@@ -275,7 +275,7 @@ def _slot_returned(state: State, member: MemberId) -> None:
     _disarm(state, member, row)
     state.pools.remove(member)
     state.pools.take_slot(row.pool, row.tenant, -1)
-    _end_saving(state, place_of(row.pool, member))
+    _end_saving(state, place_of(row.pool, member, row.tenant))
 
 
 def _end_saving(state: State, place: str) -> None:

@@ -64,12 +64,14 @@ NOBODY = MemberId("")
 """The member that a grant of an open pool names, until somebody has claimed it."""
 
 
-def place_of(pool: PoolId, member: MemberId | None) -> str:
+def place_of(pool: PoolId, member: MemberId | None, tenant: TenantId | None) -> str:
     """Where an operation queues: its pool, or its own member in pool self.
 
-    Each member of pool self is a queue of its own, so that a busy process holds up nobody else's.
+    Each member of pool self is a queue of its own, so that a busy process holds up nobody else's;
+    and whoever takes the name of a member that is gone gets no work of another tenant. Names are
+    printable, so that none holds what stands between them.
     """
-    return f"{SELF_POOL}:{member}" if pool == SELF_POOL else pool
+    return f"{SELF_POOL}:{tenant}\x1f{member}" if pool == SELF_POOL else pool
 
 
 def is_own(place: str) -> bool:
@@ -124,7 +126,7 @@ class Pools:
     def is_served(self, place: str) -> bool:
         """Whether a living member may have a free place sooner or later."""
         return any(
-            place_of(row.pool, member) == place
+            place_of(row.pool, member, row.tenant) == place
             and row.standing in (Standing.ACTIVE, Standing.SUSPECT)
             and not row.draining
             for member, row in self.members.items()
@@ -189,7 +191,7 @@ class Pools:
         self.end_life(member, row.member_epoch)
         del self._room[member]
         if row.pool == SELF_POOL:
-            place = place_of(row.pool, member)
+            place = place_of(row.pool, member, row.tenant)
             self._free.pop(place, None)
             self._tell(place)
         self._rows.delete(Table.MEMBER, pack(member))
@@ -239,7 +241,7 @@ class Pools:
     def offer(self, member: MemberId) -> None:
         """Put the member where its free places can be found."""
         row = self.members[member]
-        place, free = place_of(row.pool, member), 0
+        place, free = place_of(row.pool, member, row.tenant), 0
         if row.standing is Standing.ACTIVE:
             free = row.places - len(self.held(member, row.member_epoch))
         self._room[member] = place, free

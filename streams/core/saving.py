@@ -139,7 +139,7 @@ def passed_over(state: State, domain: Domain, operation: OperationId) -> None:
     skipped = domain.row.skipped
     found = next((one for one in skipped if one.head.sequence == row.sequence), None)
     if found is None and len(skipped) < SKIPPED_MAX:
-        place = place_of(row.pool, row.member)
+        place = place_of(row.pool, row.member, row.tenant)
         queue = domain.lanes[row.lane].counters[row.tenant].queues[place]
         found = SkippedRow(
             head=queue.head(),

@@ -57,7 +57,7 @@ def _leave(state: State, lane: Lane, counter: Counter, queue: Queue) -> None:
 def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
     """Make it eligible at the place of its sequence."""
     lane, counter = state.counted(row)
-    place = place_of(row.pool, row.member)
+    place = place_of(row.pool, row.member, row.tenant)
     idle = not counter.queues
     queue = counter.queues.get(place)
     if queue is None:
@@ -88,7 +88,7 @@ def queue_up(state: State, operation: OperationId, row: OperationRow) -> None:
 def unqueue(state: State, row: OperationRow) -> None:
     """Take it out of its queue."""
     lane, counter = state.counted(row)
-    place = place_of(row.pool, row.member)
+    place = place_of(row.pool, row.member, row.tenant)
     queue = counter.queues[place]
     queue.remove(row.sequence)
     if not queue.count:

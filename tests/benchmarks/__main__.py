@@ -65,7 +65,7 @@ BENCHMARKS = {
 def main() -> None:
     """Run them in order; figures of one run share their floors."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a minute and a half in all, less exact")
+    parser.add_argument("--quick", action="store_true", help="in a minute and a half, less exact")
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"some of {', '.join([*SIMULATED, *BENCHMARKS])}"
     )

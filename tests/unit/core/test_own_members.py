@@ -51,6 +51,19 @@ def test_a_member_that_comes_back_finds_its_work():
     assert members(cell.run(c.heartbeat("k", "e2"))) == ["k"]
 
 
+def test_whoever_takes_the_name_of_a_member_that_is_gone_gets_no_work_of_its_tenant():
+    cell = cell_of("k", c.dimension("slots", 9))
+    cell.run(c.domain(c.dimension("slots", 0)))
+    cell.run(asked("k", "1"))
+    cell.run(s.leave("k"))
+    cell.run(c.domain(c.dimension("slots", 9)))
+    other = {"pool": "self", "tenant": "b", "member_epoch": "e2"}
+    cell.run(c.join("k", **other))
+    assert members(cell.run(c.heartbeat("k", "e2"))) == []
+    assert members(cell.run(c.submitted("b", "2", pool="self", member="k"))) == ["k"]
+    assert s.same_as_followed(cell)
+
+
 def test_where_own_caps_have_room_for_one_of_several_alike_heads_that_one_goes():
     cap = TenantBudget(domain="d", dimensions=(c.dimension("tokens", 1_100, window_ms=10**6),))
     cell = cell_of("kxyz", c.dimension("tokens", 10**6, window_ms=10**6), budgets=(cap,))
