@@ -16,7 +16,7 @@ help:
 	@echo "make test    every test, on a real broker that it starts itself"
 	@echo "make check   format, lint, types, import contracts, schema drift, unit tests, laws, all branches of the core"
 	@echo "make sim     simulated worlds: SEED=7, N=200        make chaos   real kills, 20 rounds"
-	@echo "make bench   the table of the README; QUICK=1 within a minute"
+	@echo "make bench   the table of the README; QUICK=1 in a minute and a half"
 	@echo "make dev     broker and programs until Ctrl-C       make schemas regenerate the words"
 
 $(READY): pyproject.toml requirements.lock
