@@ -34,10 +34,10 @@ def test_a_worker_stopped_past_its_lease_and_continued_twice_is_fenced_each_time
     worker = world.worker("m1")
     world.worker("m2")
     for _ in range(2):
+        before, called = world.count(e.OutcomeMarkedUnknown), world.calls().total()
         world.submit(6, "unsafe", ask="after_ms=600")
-        before = world.count(e.OutcomeMarkedUnknown)
-        seen = world.count(e.StartAccepted)
-        world.rig.until(lambda seen=seen: world.count(e.StartAccepted) >= seen + 2, "some starts")
+        # Between its last look at the clock and its call no worker can notice that it was stopped.
+        world.rig.until(lambda called=called: world.calls().total() >= called + 6, "all calls")
         worker.pause()
         _pass(world, PAUSE_S)
         worker.resume()
